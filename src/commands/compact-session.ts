@@ -66,7 +66,7 @@ async function compactNow(focus: string, { sessions, screen }: Repl): Promise<vo
     session.interrupt();
   });
   const compacted = await session.compact(focus);
-  if (!compacted.done) screen.notice('warn', `Not compacted: ${compacted.reason}.`);
+  if (!compacted.done) screen.notice('warn', `Not compacted: ${compacted.reason}.`, compacted.fault);
   screen.refresh();
 }
 

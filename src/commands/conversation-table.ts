@@ -20,11 +20,13 @@ export const conversation: readonly Section[] = [
       {
         slash: ['clear|new', 'Start a new session; the old one stays', 'conversation'],
         also: 'reset start',
+        needsScreen: 'Without -c or -r each run begins a new session.',
         load: async () => (await load()).clear,
       },
       {
         slash: ['fork|branch', 'Continue in a copy of this session', 'conversation'],
         also: 'copy duplicate clone',
+        needsScreen: 'Use --fork: agent -c --fork -p "the next message".',
         load: async () => (await load()).fork,
       },
       {
@@ -35,27 +37,32 @@ export const conversation: readonly Section[] = [
         ],
         also: 'summarize summary shrink condense',
         waits: true,
+        isHarmless: true,
         load: async () => (await load()).compact,
       },
       {
         slash: ['uncompact', 'Undo the last compaction', 'conversation'],
         also: 'restore-context',
         waits: true,
+        isHarmless: true,
         load: async () => (await load()).uncompact,
       },
       {
         slash: ['usage|stats', 'Show tokens, cost, context window and limits', 'model'],
         also: 'quota limits tokens',
+        isHarmless: true,
         load: async () => (await load()).showUsage,
       },
       {
         slash: ['context', 'Show what the next request consists of', 'model'],
         also: 'tokens window size',
+        isHarmless: true,
         load: async () => (await load()).context,
       },
       {
         slash: ['cost', 'Show tokens and cost of this session', 'model'],
         also: 'price money spend billing',
+        isHarmless: true,
         load: async () => (await load()).cost,
       },
       {
@@ -66,26 +73,31 @@ export const conversation: readonly Section[] = [
       {
         slash: ['diff', 'Show file changes made in this session', 'files'],
         also: 'changes git',
+        isHarmless: true,
         load: async () => (await load()).showChanges,
       },
       {
         slash: ['show|expand [number]', 'Show an event in full, or the last result', 'conversation'],
         also: 'output details view',
+        isHarmless: true,
         load: async () => (await load()).showEvent,
       },
       {
         slash: ['copy [block]', 'Copy the last answer, or one of its code blocks', 'conversation'],
         also: 'clipboard yank',
+        needsScreen: 'Without the screen, write the answer to a file with -o, or pipe it.',
         load: async () => (await load()).copyAnswer,
       },
       {
         slash: ['status', 'Show model, modes, folder, session, servers and limits', 'program'],
         also: 'info whoami about session',
+        isHarmless: true,
         load: async () => (await load()).showStatus,
       },
       {
         slash: ['theme [name]', 'Change the colors; --session for this session only', 'program'],
         also: 'colors colours dark light appearance',
+        needsScreen: 'Use agent config set ui.theme light.',
         load: async () => (await load()).chooseTheme,
       },
       {

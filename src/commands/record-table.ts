@@ -11,6 +11,7 @@ export const record: readonly Section[] = [
         line: ['sessions', 'List, show, search, export, import, rename and delete sessions'],
         slash: ['resume|sessions|continue|history [id, prefix or title]', 'Switch to another session', 'conversation'],
         also: 'load open switch threads conversations chats',
+        needsScreen: 'Use -r: agent -r <session> -p "the next message".',
         load: async () => (await load()).sessions,
       },
       {
@@ -60,6 +61,7 @@ export const record: readonly Section[] = [
         line: ['search <words...>', 'Search prompts, answers, arguments and outputs of all sessions, newest first'],
         slash: ['search <words>', 'Search all sessions and open a match', 'conversation'],
         also: 'find grep',
+        isHarmless: true,
         load: async () => (await load()).searchRecord,
       },
       {

@@ -88,6 +88,7 @@ export const settings: readonly Section[] = [
         line: ['login [provider]', 'Connect a provider: check and save a key, or sign in'],
         slash: ['login [provider]', 'Connect a provider: check and save a key, or sign in', 'program'],
         also: 'auth key connect signin account setup',
+        needsScreen: 'Use agent login.',
         load: async () => (await loadSettingsCommands()).login,
       },
       {
@@ -112,6 +113,7 @@ export const settings: readonly Section[] = [
         line: ['doctor', 'Check this machine and say how to fix problems'],
         slash: ['doctor', 'Check this machine: node, storage, keys, servers, sandbox', 'program'],
         also: 'debug diagnose health check',
+        isHarmless: true,
         load: async () => (await loadSettingsCommands()).doctor,
       },
       {
@@ -127,11 +129,13 @@ export const settings: readonly Section[] = [
         line: ['help [command...]', 'Show help for a command'],
         slash: ['help|? [keys]', 'Show commands and keyboard shortcuts', 'program'],
         also: 'commands',
+        isHarmless: true,
         load: async () => (await loadSettingsCommands()).showHelp,
       },
       {
         slash: ['keys', 'Show keyboard shortcuts', 'program'],
         also: 'keyboard shortcuts hotkeys bindings',
+        isHarmless: true,
         load: async () => (await loadSettingsCommands()).showKeys,
       },
       {

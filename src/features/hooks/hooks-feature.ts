@@ -14,6 +14,7 @@ export const hooks: Feature = {
           line: ['hooks', 'List your hooks'],
           slash: ['hooks', 'List your hooks', 'tools'],
           also: 'automation',
+          isHarmless: true,
           load: async () => (await load()).hooks,
         },
         {

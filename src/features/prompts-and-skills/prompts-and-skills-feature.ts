@@ -14,6 +14,7 @@ export const promptsAndSkills: Feature = {
           line: ['skills', 'List skills and their files'],
           slash: ['skills', 'List skills; /skill:name uses one', 'tools'],
           also: 'plugins',
+          isHarmless: true,
           load: async () => (await load()).skills,
         },
         {

@@ -12,6 +12,7 @@ export const subagents: Feature = {
           line: ['agents', 'List sub-agents, their tools and models'],
           slash: ['agents', 'List sub-agents, their tools and models', 'tools'],
           also: 'subagents workers',
+          isHarmless: true,
           load: async () => (await loadAgents()).agents,
         },
         {

@@ -22,6 +22,7 @@ export const todo: Feature = {
         {
           slash: ['todos', 'Show the todo list of this session', 'tools'],
           also: 'todo steps progress checklist',
+          isHarmless: true,
           load: async () => (await load()).showTodos,
         },
       ],

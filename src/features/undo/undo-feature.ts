@@ -17,6 +17,7 @@ export const undo: Feature = {
           ],
           also: 'back checkpoint checkpoints restore tree revert edit',
           waits: true,
+          needsScreen: 'Use --at: agent -c --at <event> -p "the next message".',
           load: async () => (await load()).rewind,
         },
       ],
@@ -29,6 +30,7 @@ export const undo: Feature = {
           slash: ['undo [event or all]', 'Undo file changes of the last call, or of one event', 'files'],
           also: 'revert rollback discard',
           waits: true,
+          needsScreen: 'Use agent undo.',
           load: async () => (await load()).undo,
         },
         {
@@ -36,6 +38,7 @@ export const undo: Feature = {
           slash: ['redo [event or all]', 'Redo file changes that were undone last', 'files'],
           also: 'reapply',
           waits: true,
+          needsScreen: 'Use agent redo.',
           load: async () => (await load()).redo,
         },
         {

@@ -18,6 +18,8 @@ export interface FrontParts {
   readonly dialect: (typeof dialects)[number];
   /** `submit`: how a prompt is asked where no schema is given. */
   ask(session: SessionPort & { tell(note: string): void }, submit?: Ask): Ask;
+  /** Returns `ask` with its last answer noted for `keep`. */
+  keeping(ask: Ask): Ask;
   lines(scene: TurnScene, run: Pick<Run, 'policy' | 'settings'>): TurnLines;
   /** A call by its name and arguments in the dialect. */
   named(question: Question, cwd: string): { readonly name: string; readonly input: Readonly<Record<string, unknown>> };
@@ -37,15 +39,17 @@ export async function openFrontParts(options: RootOptions, { cwd }: Pick<Setting
   const schema = options.jsonSchema === undefined ? null : await readAnswerSchema(options.jsonSchema, cwd);
   const file = options.output === undefined ? null : await openAnswerFile(options.output, cwd);
   let last: Answered | null = null;
+  const keeping = (ask: Ask): Ask => {
+    return async (prompt) => {
+      last = await ask(prompt);
+      return last;
+    };
+  };
   return {
     dialect,
-    ask: (session, submit = (prompt) => session.submit(prompt)) => {
-      const ask: Ask = schema ? askForJson(session, schema) : submit;
-      return async (prompt) => {
-        last = await ask(prompt);
-        return last;
-      };
-    },
+    ask: (session, submit = (prompt) => session.submit(prompt)) =>
+      keeping(schema ? askForJson(session, schema) : submit),
+    keeping,
     lines: (scene, { policy, settings }) =>
       dialect === 'claude'
         ? createClaudeLines(scene, () => claudeMode(policy), settings.config.request.outputStyle)

@@ -1,4 +1,7 @@
 import { CliError, exit } from '../../kernel/console/command.js';
+import { loadOnce } from '../../kernel/core/runtime.js';
+import { isCommandLine } from '../../kernel/console/slash-command.js';
+import type { Ask } from './headless.js';
 import type { ModelRef } from '../../kernel/core/projection.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { createAgentSession, type Assembly, openRun, type Run } from '../../app/create-session.js';
@@ -81,15 +84,41 @@ function prompted(run: Run, added: string | null): Run {
   return { ...run, settings: withSystemPrompt(run.settings, systemPrompt) };
 }
 
-function conversation(run: Run, { session, notices, save }: Assembly, parts: FrontParts): StreamConversation {
+function conversation(run: Run, chat: Assembly, parts: FrontParts): StreamConversation {
+  const { session, notices, save } = chat;
   const toolNames = run.toolbox.registry.list().map((tool) => tool.name);
   const now = (): number => performance.now();
   return {
     session,
-    ask: parts.ask(session),
+    ask: askOrRun(run, chat, parts),
     save,
     lines: () => parts.lines({ session, toolNames, directories: run.policy.directories, now }, run),
     notices: [...run.notices(), ...notices],
+  };
+}
+
+/** Returns what answers a message: the model, or the slash command that it names. One that does not run here fails its
+ * turn, and no model reads it. */
+function askOrRun(run: Run, chat: Assembly, parts: FrontParts): Ask {
+  const ask = parts.ask(chat.session);
+  const turns = loadOnce(async () => (await import('./slash-turn.js')).openSlashTurns(run, chat));
+  return async (text) => {
+    if (!isCommandLine(text)) return await ask(text);
+    try {
+      const command = await (await turns.get()).find(text, 'input', ask);
+      return await (command === null ? ask : parts.keeping(command))(text);
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error;
+      const { message, hint } = error;
+      return {
+        status: 'failed',
+        text: '',
+        turns: 0,
+        toolCalls: 0,
+        denials: [],
+        fault: { code: 'bad_request', message, hint },
+      };
+    }
   };
 }
 

@@ -1,13 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { CliError, exit, type ReplTools, type Themes } from '../../kernel/console/command.js';
-import { slashCommands } from '../../kernel/console/registration.js';
+import { CliError, exit } from '../../kernel/console/command.js';
 import { keepSetting } from '../../kernel/console/keep-setting.js';
 import { loadSettingsCommands } from '../../commands/settings-table.js';
-import { table } from '../../commands/table.js';
-import type { Event, ToolsData } from '../../kernel/core/event.js';
-import type { SaveResult } from '../../kernel/core/policy.js';
-import { lastTools, type ModelRef, todoOf } from '../../kernel/core/projection.js';
+import type { Event } from '../../kernel/core/event.js';
+import { type ModelRef, todoOf } from '../../kernel/core/projection.js';
 import type { SessionPort } from '../../kernel/core/session-port.js';
 import { reasoningText } from '../../kernel/providers/wires/pieces.js';
 import { isInside } from '../../kernel/permissions/guarded-paths.js';
@@ -20,14 +17,6 @@ import type { StatusFacts } from '../../ui/components/status-line.js';
 import { createKeyMap } from '../../ui/editor/keybindings.js';
 import type { Greeting } from '../../ui/item-lines.js';
 import type { ReplHandle, ReplOptions } from '../../ui/repl-options.js';
-import type { SlashCommand } from '../../kernel/console/slash-command.js';
-import {
-  createGuards,
-  createMachine,
-  createModels,
-  createPrinter,
-  settingsRequest,
-} from '../../commands/line-parts.js';
 import { type EarlyFrame, screenStreams } from '../../ui/early-frame.js';
 import { endingSignals, type EndingSignal, giveTerminalBackOnCrash, onEndingSignal } from '../../ui/ending.js';
 import type { RootOptions } from '../../kernel/console/options.js';
@@ -35,19 +24,17 @@ import { chosenSign, configuredTheme, createThemes, hasTitle, terminalFacts } fr
 import { version } from '../../kernel/console/version.js';
 import { onLostStream, print } from '../../kernel/console/print.js';
 import { openRun, type Run } from '../../app/create-session.js';
-import { toolsEvent } from '../../app/context-files.js';
 import { eventNumber } from '../../app/find-session.js';
 import { features } from '../../app/features.js';
 import { offerImport } from '../../app/offer-import.js';
 import { promptStash } from '../../kernel/console/prompt-stash-port.js';
-import type { Menu, MenuCommand, ReplPart } from '../../kernel/console/feature.js';
+import type { Menu, ReplPart } from '../../kernel/console/feature.js';
 import { promptWithImages } from '../../kernel/console/pictures.js';
-import { choseOffline, resolveModel } from '../../app/model-resolution.js';
-import type { RunTools } from '../../app/open-tools.js';
-import { changeOf } from '../../app/open-toolsets.js';
+import { choseOffline } from '../../app/model-resolution.js';
 import { askForSettings } from '../../app/settings.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { createStatus, openReplSessions, type ReplSessions } from './current-session.js';
+import { type Keep, offerPlanTool, refreshMenus, replCommands } from './session-commands.js';
 import { hasTerminal, jobControl } from './job-control.js';
 import { createHistoryFile, createSavedQueue, type HistoryFile, unwritten } from './saved-input.js';
 import { keepInTmux } from './tmux-buffer.js';
@@ -310,8 +297,6 @@ function onEmptyLine({ settings }: Run, session: SessionPort): string | null {
 
 const nothingWaits = (): readonly string[] => [];
 
-type Keep = (key: string, value: string | undefined) => Promise<SaveResult>;
-
 const machineClock: ReplOptions['time'] = {
   clock: () => performance.now(),
   schedule: (callback, delayMs) => {
@@ -402,143 +387,6 @@ function endInBackground(signal: EndingSignal): void {
     if (hasTerminal()) return;
     process.removeAllListeners(signal);
     process.kill(process.pid, signal);
-  });
-}
-
-/** Returns the slash commands with the parts that they work with. */
-function replCommands(
-  run: Run,
-  sessions: ReplSessions,
-  { keep, menus, themes }: { readonly keep: Keep; readonly menus: readonly Menu[]; readonly themes: Themes },
-): () => readonly SlashCommand[] {
-  const { settings, options, store, tables, toolbox, policy, spend } = run;
-  const ofProgram = slashCommands(table, {
-    sessions,
-    store,
-    settings,
-    tools: replTools(settings, toolbox, sessions),
-    approval: {
-      ...policy,
-      plan: (on) => {
-        policy.plan(on);
-        offerPlanTool(run, sessions);
-      },
-    },
-    spending: spend,
-    resolveModel: (name, current) => resolveModel(settings, name, current),
-    roles: run.roles,
-    keep: async (key, value) => (await keep(key, value)).said,
-    line: {
-      out: createPrinter(),
-      get request() {
-        return settingsRequest(options);
-      },
-      machine: createMachine(() => settingsRequest(options)),
-      guards: createGuards(() => Promise.resolve(settings)),
-      models: createModels(options, () => Promise.resolve(settings)),
-    },
-    tables,
-    parts: toolbox.parts,
-    commands: () => commands(),
-    themes,
-  });
-  const onceReady = (command: SlashCommand): SlashCommand => ({
-    ...command,
-    run: async (argument, context) => {
-      await sessions.ready();
-      await command.run(argument, context);
-      await refreshMenus(menus);
-    },
-  });
-  const fixed = ofProgram.map(onceReady);
-  const written = (): readonly SlashCommand[] => menus.flatMap((menu) => menu.commands()).map(sentCommand);
-  const commands = (): readonly SlashCommand[] => [...fixed, ...written().map(onceReady)];
-  return commands;
-}
-
-async function refreshMenus(menus: readonly Menu[]): Promise<void> {
-  for (const menu of menus) await menu.refresh?.();
-}
-
-/** A command in a file, or a skill: the session makes the message of it. */
-function sentCommand({ name, description, argumentHint, origin }: MenuCommand): SlashCommand {
-  return {
-    name,
-    description: `${description} (${origin})`,
-    ...(argumentHint === null ? {} : { argument: argumentHint }),
-    run: (argument, context) => {
-      context.send(`/${name} ${argument}`.trimEnd());
-      return Promise.resolve();
-    },
-  };
-}
-
-/** Lets the user switch tools on and off. The session records each change, because it changes its requests. */
-function replTools(
-  settings: Pick<Settings, 'config' | 'cwd' | 'home' | 'projects' | 'commandNames'>,
-  { registry, catalogue, offer }: RunTools,
-  sessions: ReplSessions,
-): ReplTools {
-  /** A resumed session may offer less than there is: only the tools of `added` come in. */
-  const record = async (change: Partial<ToolsData['settings']> = {}, added: readonly string[] = []): Promise<void> => {
-    const { session } = sessions.current();
-    const last = lastTools(session.events());
-    const event = toolsEvent(settings.config, registry, { ...last?.settings, ...change });
-    const tools = event.data.tools.filter(
-      ({ name }) => last === null || added.includes(name) || last.tools.some((tool) => tool.name === name),
-    );
-    await session.append({
-      ...event,
-      content: tools.map(({ name }) => name).join(' '),
-      data: { ...event.data, tools },
-    });
-  };
-  return {
-    registry,
-    effort: () => (lastTools(sessions.current().session.events())?.settings ?? settings.config.request).effort ?? null,
-    think: (effort) => record({ effort }),
-    reload: async () => {
-      const { before, now } = await catalogue.reload();
-      for (const name of before) registry.unregister(name);
-      await offer(now);
-      await record({}, now);
-    },
-    get sets() {
-      return catalogue.sets;
-    },
-    change: async (choice) => {
-      const { plus, minus } = await changeOf(catalogue, choice);
-      if (minus === null)
-        throw new CliError(
-          exit.usage,
-          `\`${choice}\` is neither on nor off`,
-          'Write for example /tools +web or /tools -bash.',
-        );
-      await offer(plus);
-      for (const name of minus) registry.unregister(name);
-      await record({}, plus);
-    },
-  };
-}
-
-const planToolName = 'propose_plan';
-
-/** Offers the tool that ends plan mode, once plan mode begins: a resumed session may be without it. What the user has
- * switched off stays off. */
-function offerPlanTool({ policy, options: { tools: chosen }, settings, toolbox }: Run, sessions: ReplSessions): void {
-  if (!policy.planning() || chosen === false) return;
-  if (typeof chosen === 'string' && !/^[+]/.test(chosen.trim())) return;
-  const offer = async (): Promise<void> => {
-    await sessions.ready();
-    const last = lastTools(sessions.current().session.events());
-    if (toolbox.registry.get(planToolName) && last === null) return;
-    if (last?.tools.some(({ name }) => name === planToolName)) return;
-    await toolbox.offer([planToolName]);
-    if (last !== null && toolbox.registry.get(planToolName))
-      await replTools(settings, toolbox, sessions).change(`+${planToolName}`);
-  };
-  void offer().catch((error: unknown) => {
-    settings.log({ at: 'plan mode', message: 'propose_plan is not offered', error: String(error) });
   });
 }
 

@@ -1,29 +1,28 @@
-import { existsSync } from 'node:fs';
 import type { Readable } from 'node:stream';
-import type { Session } from '../../kernel/agent/session.js';
 import { CliError, exit } from '../../kernel/console/command.js';
 import { didYouMean, withoutEnd } from '../../kernel/core/text.js';
 import type { Schedule } from '../../kernel/core/runtime.js';
-import type { TurnEnd } from '../../kernel/core/session-port.js';
 import type { FrontParts } from '../headless/output-dialect.js';
 import type { EarlyFrame } from '../../ui/early-frame.js';
 import { type Ask, createTurnLines, type OutputFormat, runHeadless } from '../headless/headless.js';
 import { askTowardsGoal, goalOptions, goalRequest, missingPrompt } from '../headless/given-goal.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { outputIsTerminal, printError } from '../../kernel/console/print.js';
-import { createAgentSession, openRun, type Run, sessionHost } from '../../app/create-session.js';
+import { type Assembly, createAgentSession, openRun, type Run, sessionHost } from '../../app/create-session.js';
 import { goals } from '../../kernel/console/goal-port.js';
-import { isCommandLine, typedCommand } from '../../kernel/console/slash-command.js';
+import { isCommandLine } from '../../kernel/console/slash-command.js';
 import { eventNumber } from '../../app/find-session.js';
 import type { SessionChoice } from '../../kernel/console/run-settings.js';
 import { promptWithImages } from '../../kernel/console/pictures.js';
 import { readSettings, workingDirectory } from '../../app/settings.js';
-import type { Notice, Settings } from '../../kernel/console/run-settings.js';
+import type { Settings } from '../../kernel/console/run-settings.js';
 import { withGivenSettings } from '../../app/given-objects.js';
 import { features } from '../../app/features.js';
 
 /** Loads the formats of headless runs besides plain text and JSON. */
 const loadStreams = () => import('../headless/stream-json.js');
+/** Loads what runs slash commands without a screen. */
+const loadSlashTurns = () => import('../headless/slash-turn.js');
 
 const formats: readonly string[] = ['text', 'json', 'stream-json'] satisfies readonly OutputFormat[];
 const inputFormats: readonly string[] = ['text', 'stream-json'];
@@ -129,14 +128,14 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
     const toolNames = run.toolbox.registry.list().map((tool) => tool.name);
     const scene = { session, toolNames, directories: run.policy.directories, now: () => performance.now() };
     try {
-      const command = await headlessCommand(run, prompt, chat.notices);
       const pursue = askTowardsGoal(session, run.toolbox.parts.find(goals), { request, prompt });
-      const submit: Ask = command === null ? pursue : () => compactAsTurn(session, command.argument);
+      const ask: Ask = parts ? parts.ask(session, pursue) : pursue;
+      const command = await commandOf(prompt, { run, chat, ask, isPiped: joinPrompt(words, '') === '' });
       const code = await runHeadless({
         session,
         prompt: withImages,
         save: chat.save,
-        ask: parts && command === null ? parts.ask(session, submit) : submit,
+        ask: command === null ? ask : (parts?.keeping(command) ?? command),
         format,
         lines: parts ? parts.lines(scene, run) : createTurnLines(scene),
         verbose: options.verbose === true,
@@ -159,50 +158,28 @@ async function readPrompt(words: readonly string[], { goal }: RootOptions, { log
   return joinPrompt(words, process.stdin.isTTY ? '' : await readStdin(process.stdin, reading));
 }
 
-/** Returns `/compact` if the prompt is that; null for a message, a command in a file, a skill, or the prompt of a server.
- * Throws a `CliError` (2) for any other slash command: the model could do nothing with it. */
-async function headlessCommand(
-  { settings, parts }: Run,
-  prompt: string,
-  notices: readonly Notice[],
-): Promise<{ readonly argument: string } | null> {
-  const command = isCommandLine(prompt) ? typedCommand(prompt, []) : null;
-  if (command === null) return null;
-  const { name, argument } = command;
-  if (name === 'compact') return { argument };
-  if ((await parts.expand(prompt)) !== null) return null;
-  const isKnown = settings.commandNames.includes(name);
-  // `/tmp is full` is a message.
-  if (!isKnown && existsSync(`/${name}`)) return null;
-  const ofProgram = ['compact', 'init', 'review'].filter((known) => settings.commandNames.includes(known));
-  const written = (await parts.menus()).flatMap((menu) => menu.commands().map((command) => command.name));
-  const works = [...ofProgram, ...written].map((one) => `/${one}`);
-  // A command of a project that is not trusted is not there, either.
-  const warnings = notices.filter(({ level }) => level === 'warn').map(({ message }) => `${message}\n`);
-  throw new CliError(
-    exit.usage,
-    isKnown ? `/${name} works only in the REPL` : `there is no command /${name}`,
-    `${warnings.join('')}${didYouMean(`/${name}`, works)} With -p these work: ${works.join(', ')}.`.trim(),
-  );
+interface PromptScene {
+  readonly run: Run;
+  readonly chat: Assembly;
+  readonly ask: Ask;
+  readonly isPiped: boolean;
 }
 
-/** Compacts the session. Returns it as a turn: one that failed where nothing was compacted. */
-async function compactAsTurn(session: Session, focus: string): Promise<TurnEnd> {
-  const compacted = await session.compact(focus);
-  const turn = { turns: 0, toolCalls: 0, denials: [] };
-  if (compacted.done) return { ...turn, status: 'completed', text: 'The conversation was compacted.' };
-  const { reason, fault } = compacted;
-  return {
-    ...turn,
-    status: 'failed',
-    text: '',
-    fault: {
-      hint: 'The conversation is unchanged. Continue it with: agent -c',
-      ...fault,
-      code: fault?.code ?? 'bad_request',
-      message: `not compacted: ${reason}`,
-    },
-  };
+/** Returns the slash command that `prompt` names; null for a message. Throws a `CliError` (2) for one that does not run
+ * here. */
+async function commandOf(prompt: string, { run, chat, ask, isPiped }: PromptScene): Promise<Ask | null> {
+  if (!isCommandLine(prompt)) return null;
+  const turns = (await loadSlashTurns()).openSlashTurns(run, chat);
+  const command = await turns.find(prompt, isPiped ? 'input' : 'typed', ask);
+  if (command !== null && run.options.goal !== undefined)
+    throw new CliError(exit.usage, '--goal: the prompt is a slash command', 'Give the prompt as a message.');
+  if (command !== null && run.options.jsonSchema !== undefined)
+    throw new CliError(
+      exit.usage,
+      '--json-schema: the output of a slash command is text',
+      'Use --output-format json, or leave out --json-schema.',
+    );
+  return command;
 }
 
 /** Loads what only some runs ask for. */

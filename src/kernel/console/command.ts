@@ -43,6 +43,11 @@ export interface CommandDefinition {
   readonly leaves?: true;
   /** Its slash form needs the session at rest: typed while a turn runs, it waits for the end. */
   readonly waits?: true;
+  /** Its slash form needs the screen, so it does not run with `-p`: the sentence that says what to do instead. */
+  readonly needsScreen?: string;
+  /** Its slash form changes no settings, rules or files. With `-p` it also runs when it comes from standard input, which
+   * may hold text that the user has not read. */
+  readonly isHarmless?: true;
   load?(): Promise<CommandHandler>;
 }
 

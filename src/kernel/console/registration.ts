@@ -106,6 +106,8 @@ function slashCommand(
     ...(argument === undefined ? {} : { argument }),
     ...(entry.leaves ? { leaves: true } : {}),
     ...(entry.waits ? { waits: true } : {}),
+    ...(entry.needsScreen === undefined ? {} : { needsScreen: entry.needsScreen }),
+    ...(entry.isHarmless ? { isHarmless: true } : {}),
     run: async (given: string, screen: CommandContext) => {
       if (entry.leaves) {
         screen.exit();

@@ -1,3 +1,4 @@
+import type { Fault } from '../core/provider.js';
 import type { SessionPort } from '../core/session-port.js';
 import { foreignSlashCommands } from './foreign-slash-commands.js';
 import { nameSource, nearestName } from '../core/text.js';
@@ -84,6 +85,10 @@ export interface SlashCommand {
   readonly leaves?: true;
   /** It needs the session at rest: while a turn runs, it waits in the queue. */
   readonly waits?: true;
+  /** It needs the screen: what to do instead where there is none. */
+  readonly needsScreen?: string;
+  /** It changes no settings, rules or files. */
+  readonly isHarmless?: true;
   /** The form of its argument, e.g. `[model]`. */
   readonly argument?: string;
   /** May run while a turn does. A rejection is shown as an error; it does not end the program. */
@@ -121,7 +126,8 @@ export interface CommandContext extends KeyNames {
   readonly signal: AbortSignal;
   /** Prints text line by line, as Markdown, or as the change of a file. */
   print(text: string, as?: 'markdown' | FileChangeText): void;
-  notice(level: 'info' | 'warn' | 'error', message: string): void;
+  /** `fault`: the failure of a provider that the message is about. */
+  notice(level: 'info' | 'warn' | 'error', message: string, fault?: Fault): void;
   /** The value of the chosen item, or null. The item of `current` is selected at first. */
   pick<T>(options: Picking<T>): Promise<T | null>;
   /** Asks for an answer that is not shown, such as a key; null if there is none. */
