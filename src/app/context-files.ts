@@ -61,21 +61,44 @@ export async function changedPrompt(
 ): Promise<PromptChange> {
   const last = restored.findLast(({ kind }) => kind === 'system')?.content ?? null;
   if (last === null) return staysAsIs;
-  const own = mask(settings.config.request.systemPrompt ?? '').trim();
-  if (own !== '' && last.endsWith(`\n\n${own}`)) return staysAsIs;
-  if (!isGivenOnCommandLine(settings.loaded, 'system_prompt'))
-    return own === '' ? staysAsIs : { prompt: null, notices: [keptPrompt] };
+  const own = ownPrompts(settings, mask);
+  const given = own.filter(({ key }) => isGivenOnCommandLine(settings.loaded, key));
+  if (given.length === 0)
+    return own.every(({ text, isIn }) => text === '' || isIn(last))
+      ? staysAsIs
+      : { prompt: null, notices: [keptPrompt] };
+  if (given.every(({ text, isIn }) => text !== '' && isIn(last))) return staysAsIs;
   const [prompt] = (await sessionBeginning(settings, registry, { restored: [] }, parts)).opening;
   return prompt === undefined || mask(prompt.content ?? '') === last
     ? staysAsIs
     : { prompt, notices: [replacedPrompt] };
 }
 
+/** A text of the user in a system prompt. */
+interface OwnPrompt {
+  readonly key: 'system_prompt' | 'replace_system_prompt';
+  readonly text: string;
+  readonly isIn: (prompt: string) => boolean;
+}
+
+function ownPrompts({ config: { request } }: PromptSettings, mask: (text: string) => string): readonly OwnPrompt[] {
+  const added = mask(request.systemPrompt ?? '').trim();
+  const replaced = mask(request.replacedPrompt ?? '').trim();
+  return [
+    { key: 'system_prompt', text: added, isIn: (prompt) => prompt.endsWith(`\n\n${added}`) },
+    {
+      key: 'replace_system_prompt',
+      text: replaced,
+      isIn: (prompt) => prompt === replaced || prompt.startsWith(`${replaced}\n\n`),
+    },
+  ];
+}
+
 const keptPrompt: Notice = {
   level: 'info',
   code: 'system_prompt_kept',
   message:
-    'This session still uses its first system prompt; `system_prompt` has changed. Replace it with --system-prompt.',
+    'This session still uses its first system prompt; the settings have another. Use it with --append-system-prompt or --replace-system-prompt.',
 };
 const replacedPrompt: Notice = {
   level: 'warn',
@@ -93,7 +116,7 @@ export function agentOpening(
   const { files, list } = readInstructions(instructionPlace(settings));
   const skills = known.filter((text) => text !== '').join('\n\n');
   const { config } = settings;
-  const own = { ...config, request: { ...config.request, systemPrompt: null } };
+  const own = { ...config, request: { ...config.request, systemPrompt: null, replacedPrompt: null } };
   return openingEvents({ ...settings, config: own }, registry, { files, rules: list, skills, notes: '', role });
 }
 
@@ -127,6 +150,7 @@ function openingEvents(
     style,
     ...(role === undefined ? {} : { role }),
     userPrompt: config.request.systemPrompt ?? '',
+    replacedPrompt: config.request.replacedPrompt ?? '',
   });
   return [{ kind: 'system', content, data: null }, toolsEvent(config, registry)];
 }

@@ -175,11 +175,14 @@ function startingDirectory(): string {
 
 /** Returns the options as settings, by key. */
 export function settingFlags(options: Partial<RootOptions>, cwd: string): Readonly<Record<string, unknown>> {
-  const { systemPrompt } = options;
+  const { systemPrompt, replaceSystemPrompt } = options;
   return {
     ...optionSettings(options),
     ...trustFlags(options),
-    ...(systemPrompt === undefined ? {} : { system_prompt: promptText(systemPrompt, cwd) }),
+    ...(systemPrompt === undefined ? {} : { system_prompt: promptText('--system-prompt', systemPrompt, cwd) }),
+    ...(replaceSystemPrompt === undefined
+      ? {}
+      : { replace_system_prompt: promptText('--replace-system-prompt', replaceSystemPrompt, cwd) }),
   };
 }
 
@@ -202,7 +205,7 @@ function trustFlags({ approval, sandbox, safe, set = [] }: Partial<RootOptions>)
   return { ...(asked === undefined ? {} : { approval: asked }), ...(held === undefined ? {} : { sandbox: held }) };
 }
 
-function promptText(given: string, cwd: string): string {
+function promptText(option: string, given: string, cwd: string): string {
   if (!given.startsWith('@')) return given;
   const path = resolve(cwd, given.slice(1));
   let bytes: Buffer;
@@ -211,14 +214,14 @@ function promptText(given: string, cwd: string): string {
   } catch (error) {
     throw new CliError(
       exit.usage,
-      `--system-prompt: ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+      `${option}: ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
       'Name a readable file after the @.',
     );
   }
   if (bytes.length > maxPromptBytes)
     throw new CliError(
       exit.usage,
-      `--system-prompt: ${path} is larger than ${maxPromptBytes / 1024} KiB`,
+      `${option}: ${path} is larger than ${maxPromptBytes / 1024} KiB`,
       'Use a shorter file: it is sent with every request.',
     );
   return bytes.toString().replace(/^\uFEFF/, '');

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } fro
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { foreignFlags } from '../../src/kernel/console/foreign-command-line.js';
-import { namesOf } from '../../src/kernel/console/options.js';
+import { namesOf, type OptionTable, rootOptions } from '../../src/kernel/console/options.js';
 import { triedServer } from '../features/mcp/tried-server.js';
 import { agent, lines, place, repl, script } from './inside.js';
 
@@ -355,14 +355,14 @@ test.each(refused.map((entry) => [entry.flags, entry] as const))(
   },
 );
 
-test('the help has none of them', async () => {
+test('the help has none of them that are no options of agent', async () => {
   const help = (await agent(place(), ['--help'])).stdout;
+  const options: OptionTable = rootOptions;
+  const own = Object.values(options).flatMap(({ flags, hidden }) => (hidden ? [] : namesOf(flags).names));
   const names = foreignFlags
-    .filter(({ flags, looks, gives }) => {
-      const isOurs = Array.isArray(gives) && namesOf(flags).names.includes(String(gives[0]));
-      return looks === undefined && !isOurs;
-    })
-    .flatMap(({ flags }) => namesOf(flags).names);
+    .filter(({ looks }) => looks === undefined)
+    .flatMap(({ flags }) => namesOf(flags).names)
+    .filter((name) => !own.includes(name));
   const shown = new Set(help.match(/(?<![\w-])--?[a-z][\w-]*/gi));
   expect(names.filter((name) => shown.has(name))).toEqual([]);
 });

@@ -63,6 +63,29 @@ test('an empty --system-prompt takes the prompt of the session away', async () =
   expect(await sent(at)).not.toContain('verse');
 });
 
+test('--replace-system-prompt replaces the default prompt; instructions and an addition follow, and a resumed session keeps it', async () => {
+  const at = place({ 'AGENTS.md': 'Use tabs.', 'role.md': 'You review code.\n' });
+  const model = script(at, answers);
+  const replaced = ['--replace-system-prompt', '@role.md', '--append-system-prompt', 'Speak in verse.'];
+  await agent(at, ['-p', '-m', model, ...replaced, 'one']);
+  const first = await sent(at);
+  expect(first).toMatch(/"You review code\.\\n\\n# Instructions from [^]*Use tabs\.\\n\\nSpeak in verse\."/);
+  expect(first).not.toContain('You are agent');
+  for (const more of [[], replaced])
+    expect(await agent(at, ['-p', '-m', model, '-c', ...more, 'on'])).toMatchObject({ code: 0, stderr: '' });
+  expect([await sent(at), await prompts(at)]).toEqual([first, 1]);
+  const back = await agent(at, ['-p', '-m', model, '-c', '--replace-system-prompt', '', 'three']);
+  expect(back.stderr).toContain('The system prompt of this session changed');
+  expect(await sent(at)).toContain('You are agent');
+});
+
+test('the help says what each option does to the default prompt', async () => {
+  const { stdout } = await agent(place(), ['--help']);
+  const help = stdout.replaceAll(/\s+/g, ' ');
+  expect(help).toContain('--append-system-prompt, --system-prompt <text|@file> add your text to the default');
+  expect(help).toContain('--replace-system-prompt <text|@file> use your text in place of the default');
+});
+
 test('a setting that changed does not change an old session, and a notice says so', async () => {
   const at = place();
   const model = script(at, answers);

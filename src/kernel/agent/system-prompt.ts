@@ -23,6 +23,8 @@ export interface PromptFacts {
   readonly style?: { readonly text: string; readonly keepsCoding: boolean } | null;
   /** The user's own prompt (`system_prompt`), or ''. */
   readonly userPrompt: string;
+  /** The user's prompt in place of the default one (`replace_system_prompt`), or ''. */
+  readonly replacedPrompt?: string;
 }
 
 export interface ContextFile {
@@ -30,11 +32,12 @@ export interface ContextFile {
   readonly text: string;
 }
 
-/** Joins the default prompt, the context files and the user's own prompt. Rendered once, for the session's first
+/** Joins the default prompt, or what replaces it, the context files and the user's own prompt. Rendered once, for the session's first
  * event. */
 export function renderSystemPrompt(facts: PromptFacts): string {
+  const replaced = facts.replacedPrompt?.trim() ?? '';
   const parts = [
-    defaultPrompt(facts),
+    replaced === '' ? defaultPrompt(facts) : replaced,
     ...facts.contextFiles.map((file) => `${instructionHeading(file)}\n\n${file.text.trim()}`),
   ];
   if (facts.rules) parts.push(facts.rules);

@@ -59,6 +59,8 @@ interface ProviderSection {
 /** The parts of a request beside the conversation. */
 interface RequestSection {
   readonly systemPrompt: string | null;
+  /** Stands in place of the default system prompt. */
+  readonly replacedPrompt: string | null;
   /** The name of the output style of new sessions. */
   readonly outputStyle: string | null;
   readonly effort: string | null;
@@ -175,6 +177,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
     },
     request: {
       systemPrompt: all.system_prompt ?? null,
+      replacedPrompt: all.replace_system_prompt ?? null,
       outputStyle: all.output_style ?? null,
       effort: effortOf(all.effort ?? null, named?.effort ?? null, origins),
       maxOutputTokens: all.max_output_tokens ?? null,

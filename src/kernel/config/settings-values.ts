@@ -16,6 +16,7 @@ export interface SettingsValues {
   readonly extra_body?: JsonObject;
   readonly max_cost_usd?: number;
   readonly system_prompt?: string;
+  readonly replace_system_prompt?: string;
   readonly output_style?: string;
   readonly profile?: 'embedded';
   readonly max_tool_turns: number;

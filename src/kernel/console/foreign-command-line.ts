@@ -255,7 +255,11 @@ export const foreignFlags: readonly ForeignFlag[] = [
     of: claude,
     instead: 'AGENT_HOME=<dir> starts with other settings; --set changes one.',
   },
-  { flags: '--profile <name>', of: codex, instead: 'AGENT_HOME=<dir> starts with other settings; --set changes one.' },
+  {
+    flags: '--profile <name>',
+    of: codex,
+    instead: 'AGENT_HOME=<dir> starts with other settings; --settings <file> adds some for this run.',
+  },
   { flags: '--enable <feature>', of: codex, instead: 'Use --set <key=value>: agent config show lists the keys.' },
   { flags: '--disable <feature>', of: codex, instead: 'Use --set <key=value>: agent config show lists the keys.' },
   { flags: '--bare', of: claude, instead: 'Use --no-hooks and --strict-mcp-config.' },

@@ -59,9 +59,15 @@ export const rootOptions = {
   },
   systemPrompt: {
     group: 'Model:',
-    flags: '--system-prompt <text|@file>',
-    about: "append a system prompt to the default one; with -c or -r, replace the session's",
+    flags: '--append-system-prompt, --system-prompt <text|@file>',
+    about: "add your text to the default system prompt; with -c or -r, in place of the session's addition",
     setting: 'system_prompt',
+  },
+  replaceSystemPrompt: {
+    group: 'Model:',
+    flags: '--replace-system-prompt <text|@file>',
+    about: 'use your text in place of the default system prompt; instructions and skills still follow it',
+    setting: 'replace_system_prompt',
   },
   continue: {
     group: 'Session:',

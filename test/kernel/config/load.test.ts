@@ -24,7 +24,14 @@ test('without any file every default of the contract holds and nothing is writte
       custom: {},
       models: {},
     },
-    request: { systemPrompt: null, outputStyle: null, effort: null, maxOutputTokens: null, extraBody: {} },
+    request: {
+      systemPrompt: null,
+      replacedPrompt: null,
+      outputStyle: null,
+      effort: null,
+      maxOutputTokens: null,
+      extraBody: {},
+    },
     limits: {
       maxToolTurns: 50,
       maxToolCalls: 100,
