@@ -82,7 +82,8 @@ export async function keepMode(
   const last = lastMode(restored);
   if (last === null) return [];
   const given = (key: string): boolean => lineCounts && isGivenOnCommandLine(run.settings.loaded, key);
-  const approval = given('approval');
+  // Plan mode that the command line asks for leaves the mode behind it as it was.
+  const approval = given('approval') && !run.settings.config.policy.planning;
   return [
     ...keptApproval(run, last, approval),
     ...keptPlan(run, last, approval),

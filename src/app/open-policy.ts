@@ -4,7 +4,15 @@ import { lstat, readdir } from 'node:fs/promises';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { type LoadedOnce, loadOnce } from '../kernel/core/runtime.js';
 import { directoryNews } from '../kernel/core/directories.js';
-import { approvalModes, planNews, type Policy, ruleKey, type Verdict } from '../kernel/core/policy.js';
+import {
+  approvalModes,
+  planNews,
+  type Policy,
+  type Rule,
+  ruleKey,
+  type Rules,
+  type Verdict,
+} from '../kernel/core/policy.js';
 import { readBounded } from '../kernel/disk/bounded-file.js';
 import type { PolicyOptions } from '../kernel/permissions/permission-policy.js';
 import type { PathFacts } from '../kernel/permissions/guarded-paths.js';
@@ -22,10 +30,12 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
   let chosen = settings.config.policy.approval;
   let mode = chosen;
   let { rules } = settings.config.policy;
-  let planning = false;
-  let { sandbox } = settings.config.policy;
+  let { acceptsEdits, planning, sandbox } = settings.config.policy;
+  /** The edits are accepted in one mode: a stricter one asks about them. */
+  const rulesNow = (): Rules =>
+    acceptsEdits && mode === 'mutating' ? { ...rules, allow: [...rules.allow, ...editRules(settings)] } : rules;
   const loaded = (): LoadedOnce<Policy> =>
-    loadOnce(() => loadPolicy(settings, { approval: mode, rules, planning, sandbox }));
+    loadOnce(() => loadPolicy(settings, { approval: mode, rules: rulesNow(), planning, sandbox }));
   let policy = loaded();
   const changeRules: SwitchablePolicy['changeRules'] = async (list, change) => {
     const { keepRules } = await loadPermissions();
@@ -44,8 +54,16 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
     switchTo: (next) => {
       chosen = next;
       mode = next;
+      acceptsEdits = false;
       policy = loaded();
     },
+    acceptEdits: () => {
+      chosen = 'mutating';
+      mode = chosen;
+      acceptsEdits = true;
+      policy = loaded();
+    },
+    acceptsEdits: () => acceptsEdits && mode === 'mutating',
     planning: () => planning,
     news: (events) => [...planNews(planning, events), ...directoryNews(settings.directories.list(), events)],
     plan,
@@ -65,12 +83,20 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
       settings.directories.add(directory);
       policy = loaded();
     },
-    rules: () => rules,
+    rules: rulesNow,
     changeRules,
     allow: (added) => changeRules('allow', (own) => [...own, ...added]),
     assess: async (call, cwd, session) => await (await policy.get()).assess(call, cwd, session),
     dangersOf: async (paths) => (await (await policy.get()).dangersOf?.(paths)) ?? [],
   };
+}
+
+/** Returns the rules that allow edits of files in the directories of the run. */
+function editRules({ directories, cwd }: PolicySource): readonly Rule[] {
+  const added = directories.list().flatMap(({ path, readOnly }) => (readOnly ? [] : [path]));
+  return [cwd, ...added].flatMap((folder) =>
+    ['file_edit', 'file_write'].map((tool) => ({ tool, path: `${folder}/**` })),
+  );
 }
 
 /** Adds to each verdict on a file tool where its paths led, so that the tool can refuse a path that was exchanged

@@ -34,12 +34,13 @@ function modelFacts({ sessions, tools, approval, settings, roles }: Repl): reado
   const { provider, model } = sessions.current().session.ref();
   const effort = tools.effort();
   const rules = approval.rules();
+  const mode = approval.acceptsEdits() ? 'accept-edits' : approval.mode();
   const count = rules.allow.length + rules.ask.length + rules.deny.length;
   return [
     ['agent', version],
     ['Model', `${provider}/${model}${effort === null ? '' : `, effort ${effort}`}`],
     ...(ofRoles === '' ? [] : [['Models by role', `${ofRoles} (/model)`] as const]),
-    ['Approval', approval.planning() ? `plan, read-only; then ${approval.mode()}` : approval.mode()],
+    ['Approval', approval.planning() ? `plan, read-only; then ${mode}` : mode],
     ['Rules', count === 0 ? 'none' : `${counted(count, 'rule')} (/permissions)`],
     ['Sandbox', settings.config.policy.sandbox],
     ['Tools', `${tools.registry.list().length} offered (/tools)`],

@@ -2,7 +2,7 @@ import { withCommandKey } from '../kernel/secrets/key-commands.js';
 import type { Event } from '../kernel/core/event.js';
 import { isRecord } from '../kernel/core/json.js';
 import type { ModelRef } from '../kernel/core/projection.js';
-import type { ApprovalMode } from '../kernel/core/policy.js';
+import { type ApprovalMode, approvalNames, readApproval } from '../kernel/core/policy.js';
 import { didYouMean } from '../kernel/core/text.js';
 import {
   builtInPresets,
@@ -189,27 +189,45 @@ export const approvalMode: CommandHandler = { slash: changeApproval };
 
 async function changeApproval(argument: string, repl: Repl): Promise<void> {
   const { approval, screen } = repl;
-  const { rest: asked, keeps } = parseKeep(argument);
+  const { rest, keeps } = parseKeep(argument);
   const names = Object.keys(modes) as ApprovalMode[];
-  const chosen =
-    asked === ''
-      ? await screen.pick({
-          title: `Approval (now ${approval.mode()})`,
+  const current = approval.planning() ? 'plan' : approval.acceptsEdits() ? 'accept-edits' : approval.mode();
+  const asked =
+    rest === ''
+      ? await screen.pick<string>({
+          title: `Approval (now ${current})`,
           items: names.map((name) => ({ label: name, detail: modes[name], value: name })),
           current: approval.mode(),
         })
-      : (names.find((name) => name === asked) ?? null);
+      : rest;
+  if (asked === null) return;
+  const chosen = readApproval(asked);
   if (chosen === null) {
-    if (asked !== '')
-      screen.notice(
-        'warn',
-        `There is no approval mode ${asked}. ${didYouMean(asked, names)} Known: ${names.join(', ')}.`,
-      );
+    const known = [...names, ...Object.keys(approvalNames)];
+    screen.notice(
+      'warn',
+      `There is no approval mode ${asked}. ${didYouMean(asked, known)} Known: ${known.join(', ')}.`,
+    );
     return;
   }
-  approval.switchTo(chosen);
+  screen.notice('info', `${switchApproval(chosen, approval)} ${await keepOrSayHow(repl, asked, keeps)}`);
   screen.refresh();
-  screen.notice('info', `${modeNotice(chosen)} ${await keepOrSayHow(repl, chosen, keeps)}`);
+}
+
+/** Switches to a mode, and says what it means. */
+function switchApproval(
+  { mode, acceptsEdits, plan }: NonNullable<ReturnType<typeof readApproval>>,
+  approval: Repl['approval'],
+): string {
+  const left = approval.planning() && plan !== true ? ' Plan mode is off.' : '';
+  approval.plan(plan === true);
+  if (acceptsEdits) {
+    approval.acceptEdits();
+    return `Approval mode accept-edits: edits of files in this folder run, other changes ask.${left}`;
+  }
+  if (mode === undefined) return 'Plan mode: read-only. /plan when you want to act on the plan.';
+  approval.switchTo(mode);
+  return `${modeNotice(mode)}${left}`;
 }
 
 const own = { dark: 'for a dark background', light: 'for a light background', none: 'no colors' } as const;

@@ -165,7 +165,11 @@ test('an unknown key, verb or value is exit 2 with the nearest name, and nothing
     [2, '', 'agent: agent config get: unknown key "max_tool_turn" (did you mean "max_tool_turns"?)'],
     [2, '', 'agent: agent config set: unknown key "aproval" (did you mean "approval"?)'],
     [2, '', 'agent: max_tool_turns must be an integer of at least 1, not 0'],
-    [2, '', 'agent: approval must be one of never, dangerous, mutating, always (did you mean "always"?), not "alway"'],
+    [
+      2,
+      '',
+      'agent: approval must be one of never, dangerous, mutating, always, default, accept-edits, plan, bypass, yolo (did you mean "always"?), not "alway"',
+    ],
     [2, '', 'agent: config set needs a key and a value'],
     [2, '', 'agent: unknown command "config shwo"'],
   ]);
@@ -237,7 +241,7 @@ test('check gives every problem with its place and exit 2, or says ok', async ()
     err: [
       'agent: ~/a/config.json:2:3: unknown key "modle" (did you mean "model"?)',
       'Write model instead, or remove it; `agent config show` lists every key.',
-      'agent: ~/a/config.json:3:15: "approval" must be one of never, dangerous, mutating, always, not "no"',
+      'agent: ~/a/config.json:3:15: "approval" must be one of never, dangerous, mutating, always, default, accept-edits, plan, bypass, yolo, not "no"',
       'Correct the value of approval; `agent config show` lists every key with its value.',
       '',
     ].join('\n'),

@@ -54,7 +54,13 @@ function approval(rules: Rules = { allow: [], ask: [], deny: [] }): Approval {
   let mode: ApprovalMode = 'dangerous';
   const now = { ...rules };
   let planning = false;
+  let accepts = false;
   return {
+    acceptEdits: () => {
+      mode = 'mutating';
+      accepts = true;
+    },
+    acceptsEdits: () => accepts,
     planning: () => planning,
     plan: (on) => {
       planning = on;
@@ -70,6 +76,7 @@ function approval(rules: Rules = { allow: [], ask: [], deny: [] }): Approval {
     mode: () => mode,
     switchTo: (next) => {
       mode = next;
+      accepts = false;
     },
   };
 }
@@ -96,7 +103,7 @@ test('/approval changes what waits for a yes, for this run or for good, and know
     'info: Approval mode mutating: edits and commands ask. Saved to /c.json: approval = "mutating".',
   ]);
   expect((await run('/approval nevr', { approval: changed, keep })).lines).toEqual([
-    'warn: There is no approval mode nevr. Did you mean never? Known: always, mutating, dangerous, never.',
+    'warn: There is no approval mode nevr. Did you mean never? Known: always, mutating, dangerous, never, default, accept-edits, plan, bypass, yolo.',
   ]);
   expect(changed.mode()).toBe('mutating');
   const shown = await run('/approval', { approval: changed, keep }, 'always');

@@ -291,7 +291,7 @@ function createFacts(run: Run, sessions: ReplSessions): () => StatusFacts {
       effort: effortOf(sessions.shown()),
       jobs: run.parts.running(),
       more: run.parts.status(sessions.shown()),
-      approval: run.policy.planning() ? 'plan' : run.policy.mode(),
+      approval: run.policy.planning() ? 'plan' : run.policy.acceptsEdits() ? 'accept-edits' : run.policy.mode(),
       sandbox: run.policy.sandbox(),
       branch,
       contextWindow,

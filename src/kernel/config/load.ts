@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isRecord } from '../core/json.js';
+import { type ApprovalMode, approvalModes, readApproval } from '../core/policy.js';
 import { replaceUnseen } from '../core/text.js';
 import {
   emptyLayer,
@@ -29,7 +30,7 @@ import {
   readConfigFile,
   readOwnConfigFile,
 } from './settings-file.js';
-import { defaultValues, keyText, toolsetNames } from './settings-schema.js';
+import { defaultValues, keyText, toolsetNames, withMainKeys } from './settings-schema.js';
 import { checkSettings } from './settings-check.js';
 
 export interface LoadOptions {
@@ -96,7 +97,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const leaves = [...defaults, ...profileLeaves(given), ...given];
   const { values, origins } = mergeLeaves(leaves);
   return {
-    config: toConfig(values, origins, files),
+    config: toConfig(values, origins, files, modeAfterPlan(leaves)),
     values,
     origins,
     leaves,
@@ -104,6 +105,10 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     problems: [...layers.flatMap((layer) => layer.problems), ...contradictions(leaves)],
     project: project.project,
   };
+}
+
+function modeAfterPlan(leaves: readonly Leaf[]): unknown {
+  return leaves.findLast(({ path, value }) => keyText(path) === 'approval' && value !== 'plan')?.value;
 }
 
 /** The values of each profile, used where no other layer sets a value. Source: seed 000, "Safety defaults". */
@@ -194,11 +199,10 @@ async function fileLayer(
       column,
     });
   }
-  const issues = checkSettings(parsed.value);
+  const values = withMainKeys(parsed.value);
+  const issues = checkSettings(values);
   const problems = await Promise.all(issues.map((issue) => fileProblem(path, content.text, issue)));
-  const leaves = leavesOf(parsed.value, origin).filter(
-    (leaf) => !issues.some((issue) => overlaps(leaf.path, issue.path)),
-  );
+  const leaves = leavesOf(values, origin).filter((leaf) => !issues.some((issue) => overlaps(leaf.path, issue.path)));
   return { leaves, problems, notices: [] };
 }
 
@@ -211,7 +215,11 @@ async function projectLayer(file: ProjectFile, trusted: boolean, below: readonly
       file,
       `is ignored: not valid JSON at line ${parsed.position.line}, column ${parsed.position.column}: ${parsed.reason}.`,
     );
-  const { accepted, ignored, wanted } = await restrictProjectConfig(parsed.value, mergeLeaves(below).values, file.path);
+  const { accepted, ignored, wanted } = await restrictProjectConfig(
+    withMainKeys(parsed.value),
+    mergeLeaves(below).values,
+    file.path,
+  );
   const keys = ignored.map((item) => item.key);
   const notices =
     keys.length === 0 ? [] : ignoredProject(file, `is not trusted; ignored: ${formatKeys(keys)}.`).notices;
@@ -324,7 +332,7 @@ const loadsCode = new RegExp(
 const byKey: Readonly<Record<string, Rule>> = {
   model: acceptModelName,
   provider: acceptModelName,
-  approval: stricter(['never', 'dangerous', 'mutating', 'always']),
+  approval: (value, current) => stricter(approvalModes)(value, comparedMode(current)),
   sandbox: stricter(['off', 'workspace', 'read-only']),
   'memory.save': stricter(['auto', 'ask', 'off']),
   ...Object.fromEntries(toolsetNames.map((name) => [`tools.${name}`, only(false)])),
@@ -373,8 +381,14 @@ function acceptModelName(value: unknown): unknown {
     : undefined;
 }
 
-function stricter(order: readonly string[]): Rule {
+function stricter(order: readonly string[]): (value: unknown, current: unknown) => unknown {
   return (value, current) => (order.indexOf(String(value)) > order.indexOf(String(current)) ? value : undefined);
+}
+
+/** Returns the mode that a project's mode must be stricter than. Nothing is stricter than plan mode. */
+function comparedMode(current: unknown): ApprovalMode | undefined {
+  const named = readApproval(String(current));
+  return named?.plan === true ? 'always' : named?.mode;
 }
 
 function only(wanted: boolean): Rule {

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../core/json.js';
-import type { ApprovalMode, Rules } from '../core/policy.js';
+import { type ApprovalMode, readApproval, type Rules } from '../core/policy.js';
 import { type ModelRole, parseModelName, splitModelList } from '../core/model-names.js';
 import type { ModelEntry } from '../core/provider.js';
 import type { Sandbox, ToolLimits } from '../core/tool.js';
@@ -82,6 +82,10 @@ interface LimitsSection {
 interface PolicySection {
   /** Already includes `tools.confirm: false`. */
   readonly approval: ApprovalMode;
+  /** `accept-edits`: file edits in the project run unasked while the mode is `mutating`. */
+  readonly acceptsEdits: boolean;
+  /** The run begins in plan mode. */
+  readonly planning: boolean;
   readonly sandbox: Sandbox;
   readonly rules: Rules;
 }
@@ -155,8 +159,14 @@ export function commandEnv({
   return Object.keys(config.exec.env).length === 0 ? env : { ...env, ...config.exec.env };
 }
 
-/** Arranges values that have passed the schema, and hold every default, in sections. */
-export function toConfig(values: Values, origins: Readonly<Record<string, Origin>>, files: AgentPaths): Config {
+/** Arranges values that have passed the schema, and hold every default, in sections. `modeAfterPlan`: the approval mode of
+ * the strongest source that does not ask for plan mode. */
+export function toConfig(
+  values: Values,
+  origins: Readonly<Record<string, Origin>>,
+  files: AgentPaths,
+  modeAfterPlan: unknown,
+): Config {
   const all = values as unknown as SettingsValues;
   const { exec } = all;
   const { aliases = {}, roles = {}, ...models } = all.models ?? {};
@@ -192,7 +202,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
       maxCostUsd: all.max_cost_usd ?? null,
       toolTimeoutMs: all.tool_timeout_ms ?? null,
     },
-    policy: { approval: approvalOf(all, origins), sandbox: all.sandbox, rules: all.rules },
+    policy: { ...approvalOf(all, origins, modeAfterPlan), sandbox: all.sandbox, rules: all.rules },
     tools: {
       toolsets: toolsetNames.filter((name) => isOn(name, all, origins)),
       limits: all.tools.limits ?? {},
@@ -254,9 +264,15 @@ function docsOf({ docs }: SettingsValues): DocsSection {
 }
 
 /** `tools.confirm: false` means `never`, unless a source with a higher rank sets `approval`. */
-function approvalOf(all: SettingsValues, origins: Readonly<Record<string, Origin>>): ApprovalMode {
+function approvalOf(
+  all: SettingsValues,
+  origins: Readonly<Record<string, Origin>>,
+  modeAfterPlan: unknown,
+): Pick<Config['policy'], 'approval' | 'acceptsEdits' | 'planning'> {
   const overruled = originRank(origins.approval) > originRank(origins['tools.confirm']);
-  return all.tools.confirm || overruled ? all.approval : 'never';
+  const { plan = false } = readApproval(all.approval) ?? {};
+  const { mode = 'dangerous', acceptsEdits = false } = readApproval(plan ? String(modeAfterPlan) : all.approval) ?? {};
+  return { approval: all.tools.confirm || overruled ? mode : 'never', acceptsEdits, planning: plan };
 }
 
 function camelCase<T extends object>(values: T): CamelCase<T> {

@@ -91,12 +91,28 @@ export interface SettingKey {
   readonly node: SchemaNode;
 }
 
+/** Other names of settings. */
+const mainKeys: Readonly<Record<string, string>> = { approval_mode: 'approval' };
+
+const mainKey = (key: string): string => (Object.hasOwn(mainKeys, key) ? (mainKeys[key] ?? key) : key);
+
+/** Returns the settings of a file with the main names of its keys. A main name beside another one wins. */
+export function withMainKeys(values: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  if (!Object.keys(mainKeys).some((key) => Object.hasOwn(values, key))) return values;
+  const entries = Object.entries(values);
+  return Object.fromEntries([
+    ...entries.map(([key, value]) => [mainKey(key), value] as const),
+    ...entries.filter(([key]) => mainKey(key) === key),
+  ]);
+}
+
 /** Finds the setting named `text` (`tools.limits.bash.timeout_ms`). Names of the user's choice may hold dots. */
 export function resolveKey(
   text: string,
   node: SchemaNode = configSchema,
   path: readonly string[] = [],
 ): SettingKey | null {
+  if (path.length === 0 && mainKey(text) !== text) return resolveKey(mainKey(text), node);
   const ends = [...text.matchAll(/\./g)].map((match) => match.index);
   for (const end of ends) {
     const key = text.slice(0, end);
@@ -111,7 +127,10 @@ export function resolveKey(
 /** Finds the setting of an environment variable: `AGENT_TOOLS_FS` is `tools.fs`. Names of the user's choice are lower
  * case there. */
 export function resolveVariable(name: string): SettingKey | null {
-  return name.startsWith(prefix) ? matchWords(name.slice(prefix.length), configSchema, []) : null;
+  if (!name.startsWith(prefix)) return null;
+  const words = name.slice(prefix.length);
+  const main = mainKey(words.toLowerCase());
+  return main === words.toLowerCase() ? matchWords(words, configSchema, []) : resolveKey(main);
 }
 
 /** The variables of all settings that have a fixed name. */

@@ -25,7 +25,16 @@ export interface SettingsValues {
   readonly tool_timeout_ms?: number;
   readonly max_output_size: number;
   readonly model_output_size: number;
-  readonly approval: 'never' | 'dangerous' | 'mutating' | 'always';
+  readonly approval:
+    | 'never'
+    | 'dangerous'
+    | 'mutating'
+    | 'always'
+    | 'default'
+    | 'accept-edits'
+    | 'plan'
+    | 'bypass'
+    | 'yolo';
   readonly sandbox: 'off' | 'workspace' | 'read-only';
   readonly rules: {
     readonly allow: readonly RuleValues[];

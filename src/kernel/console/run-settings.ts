@@ -97,6 +97,9 @@ export interface OpenedSession {
 export interface Approval {
   mode(): ApprovalMode;
   switchTo(mode: ApprovalMode): void;
+  /** Switches to `mutating`, with edits of files in the folders of the run allowed. */
+  acceptEdits(): void;
+  acceptsEdits(): boolean;
   /** Plan mode: only calls that read are run, whatever the approval mode and the rules say. */
   planning(): boolean;
   plan(on: boolean): void;

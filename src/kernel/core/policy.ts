@@ -8,6 +8,29 @@ export type ApprovalMode = 'never' | 'dangerous' | 'mutating' | 'always';
 /** From loose to strict. */
 export const approvalModes = ['never', 'dangerous', 'mutating', 'always'] as const satisfies readonly ApprovalMode[];
 
+/** What other agents call a mode. `plan`: plan mode, over the mode that is set otherwise. */
+export const approvalNames = {
+  default: { mode: 'mutating' },
+  'accept-edits': { mode: 'mutating', acceptsEdits: true },
+  plan: { plan: true },
+  bypass: { mode: 'never' },
+  yolo: { mode: 'never' },
+} as const satisfies Readonly<Record<string, ApprovalName>>;
+
+interface ApprovalName {
+  readonly mode?: ApprovalMode;
+  /** File edits in the project run unasked. */
+  readonly acceptsEdits?: true;
+  readonly plan?: true;
+}
+
+/** Reads a mode or one of its other names; null for any other text. */
+export function readApproval(text: string): ApprovalName | null {
+  const mode = approvalModes.find((one) => one === text);
+  if (mode !== undefined) return { mode };
+  return Object.entries<ApprovalName>(approvalNames).find(([name]) => name === text)?.[1] ?? null;
+}
+
 /** The notes that inform the model of plan mode. */
 export const planNotes = {
   on: '[Note: plan mode is on. Only read-only calls run; others are denied. Find out what you need, then answer with the plan: what you would change, where and how. The user decides whether to run it.]',

@@ -41,7 +41,13 @@ test('without any file every default of the contract holds and nothing is writte
       maxCostUsd: null,
       toolTimeoutMs: null,
     },
-    policy: { approval: 'dangerous', sandbox: 'off', rules: { allow: [], ask: [], deny: [] } },
+    policy: {
+      approval: 'dangerous',
+      acceptsEdits: false,
+      planning: false,
+      sandbox: 'off',
+      rules: { allow: [], ask: [], deny: [] },
+    },
     tools: { toolsets: ['fs', 'exec', 'mcp'], limits: {} },
     exec: { timeoutS: 120, maxTimeoutS: 600, shell: 'clean', env: {} },
     http: {
@@ -217,7 +223,7 @@ test('wrong texts name their variable or option, and what was expected', async (
     flags: { max_tool_turns: 0, max_cost_usd: 'x' },
   });
   expect(problems.map((problem) => problem.message)).toEqual([
-    'AGENT_APPROVAL must be one of never, dangerous, mutating, always (did you mean "dangerous"?), not "dangerus"',
+    'AGENT_APPROVAL must be one of never, dangerous, mutating, always, default, accept-edits, plan, bypass, yolo (did you mean "dangerous"?), not "dangerus"',
     'AGENT_FS_DENY must be a list in JSON, not "x"',
     'AGENT_MAX_TOOL_TURNS must be an integer of at least 1, not "many"',
     'AGENT_TOOLS_FS must be true or false, not "maybe"',

@@ -47,7 +47,7 @@ function withSetting(path: readonly string[], value: unknown): Record<string, un
 }
 
 test('whatever the schema lists reaches the part of the program that uses it', () => {
-  const usual = JSON.stringify(toConfig(defaultValues(), {}, files));
+  const usual = JSON.stringify(toConfig(defaultValues(), {}, files, 'dangerous'));
   // A profile is spelled out as other settings before they are arranged.
   const keys = knownKeys().filter(
     (key) => key !== 'profile' && !key.includes('<') && !knownKeys().some((name) => name.startsWith(`${key}.`)),
@@ -56,7 +56,7 @@ test('whatever the schema lists reaches the part of the program that uses it', (
     const key = resolveKey(name);
     const value = key && other(key.node, key.path);
     if (!key || checkSetting(value, key.path).length > 0) return true;
-    return JSON.stringify(toConfig(withSetting(key.path, value), {}, files)) === usual;
+    return JSON.stringify(toConfig(withSetting(key.path, value), {}, files, 'dangerous')) === usual;
   });
   expect([keys.length > 40, lost]).toEqual([true, []]);
 });

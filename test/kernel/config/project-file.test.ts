@@ -38,6 +38,8 @@ test('an untrusted project may only tighten policy and choose a model by name', 
     'anthropic/claude-sonnet-5',
     {
       approval: 'always',
+      acceptsEdits: false,
+      planning: false,
       sandbox: 'read-only',
       rules: {
         allow: [],
