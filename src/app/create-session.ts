@@ -192,11 +192,7 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
   const session = createSession({
     record: recordOf(run, opened, row, { opening, notes }),
     model,
-    models: {
-      ...modelFacts(run, () => session.events()),
-      forRole: roleModels.forRole,
-      planning: () => run.policy.planning(),
-    },
+    models: { ...modelFacts(run, () => session.events()), forRole: roleModels.forRole },
     connect: models.open,
     tools: sessionTools(run, {
       choice,
@@ -364,9 +360,13 @@ async function recordMode(run: Run, session: Session): Promise<void> {
 }
 
 /** Returns the limits and windows of models that a turn needs. */
-function modelFacts({ spend, settings, parts }: Run, events: () => readonly Event[]): SessionParts['models'] {
+function modelFacts(
+  { policy, spend, settings, parts }: Run,
+  events: () => readonly Event[],
+): Omit<SessionParts['models'], 'forRole'> {
   const { models } = settings.config.provider;
   return {
+    planning: policy.planning,
     budget: (ref) => spend.budget(ref, parts.maxCostUsd(events())),
     fallbacks: (ref, own) => fallbackModels(settings, ref, own),
     contextWindow: (ref) => findModel(ref.provider, ref.model, models)?.contextWindow ?? null,

@@ -5,6 +5,7 @@ import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { type LoadedOnce, loadOnce } from '../kernel/core/runtime.js';
 import { directoryNews } from '../kernel/core/directories.js';
 import {
+  type ApprovalMode,
   approvalModes,
   planNews,
   type Policy,
@@ -49,19 +50,19 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
     planning = on;
     policy = loaded();
   };
+  const choose = (next: ApprovalMode, withEdits: boolean): void => {
+    chosen = next;
+    mode = next;
+    acceptsEdits = withEdits;
+    policy = loaded();
+  };
   return {
     mode: () => mode,
     switchTo: (next) => {
-      chosen = next;
-      mode = next;
-      acceptsEdits = false;
-      policy = loaded();
+      choose(next, false);
     },
     acceptEdits: () => {
-      chosen = 'mutating';
-      mode = chosen;
-      acceptsEdits = true;
-      policy = loaded();
+      choose('mutating', true);
     },
     acceptsEdits: () => acceptsEdits && mode === 'mutating',
     planning: () => planning,

@@ -85,11 +85,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
   const log = createLogFile(
     options.ephemeral ? null : loaded.config.files.log,
     (line) => guard.json(line),
-    options.debug
-      ? (line) => {
-          printError(`${line}\n`);
-        }
-      : null,
+    options.debug ? printErrorLine : null,
   );
   const { settings: ruled, problems } = await withClaudeRules({ cwd, home, config: loaded.config, projects });
   addAll(notices, problems);
@@ -109,6 +105,10 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
     directories: openDirectories(loaded.config.workspace.directories, options.addDir, { cwd, home, notices }),
     ...(await runServers(options, cwd)),
   };
+}
+
+function printErrorLine(line: string): void {
+  printError(`${line}\n`);
 }
 
 function secretsOf(env: NodeJS.ProcessEnv, config: Config): readonly Secret[] {
