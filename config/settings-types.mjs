@@ -41,6 +41,7 @@ function isSet(node) {
 
 function typeOf(node) {
   if (node.$ref) return typeName(node.$ref.replace('#/definitions/', ''));
+  if (node.anyOf) return node.anyOf.map(typeOf).join(' | ');
   if (node.enum) return node.enum.map((value) => `'${value}'`).join(' | ');
   if (node.type === 'array') return `readonly ${node.items.enum ? 'string' : typeOf(node.items)}[]`;
   if (node.properties && typeof node.additionalProperties === 'object')

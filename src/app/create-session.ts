@@ -369,6 +369,7 @@ function modelFacts(
     planning: policy.planning,
     budget: (ref) => spend.budget(ref, parts.maxCostUsd(events())),
     fallbacks: (ref, own) => fallbackModels(settings, ref, own),
+    price: (ref) => findModel(ref.provider, ref.model, models)?.price ?? null,
     contextWindow: (ref) => findModel(ref.provider, ref.model, models)?.contextWindow ?? null,
   };
 }

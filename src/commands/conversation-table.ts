@@ -31,11 +31,11 @@ export const conversation: readonly Section[] = [
       },
       {
         slash: [
-          'compact [undo or what to keep]',
-          'Replace the conversation with a summary; /compact undo restores it',
+          'compact [what to keep, --results, --dry-run or undo]',
+          'Replace the conversation with a summary; --results: leave out old tool results instead',
           'conversation',
         ],
-        also: 'summarize summary shrink condense',
+        also: 'summarize summary shrink condense prune',
         waits: true,
         isHarmless: true,
         load: async () => (await load()).compact,

@@ -1,5 +1,7 @@
 import { type Token, type Tokens, walkTokens } from 'marked';
 import { addUsage, money, noUsage, spentUsd } from '../kernel/agent/budget.js';
+import { requestCosts } from '../kernel/agent/compaction-figures.js';
+import type { Session } from '../kernel/agent/session.js';
 import { type Event, knownEvent, spentBy } from '../kernel/core/event.js';
 import { utf8Bytes } from '../kernel/core/text.js';
 import { sanitize } from '../kernel/core/sanitize.js';
@@ -181,13 +183,51 @@ export const context: CommandHandler = {
           ([name, bytes]) => `| ${name} | ${Math.ceil(bytes / 4)} | ${share(bytes)} |`,
         ),
         '',
-        window === null ? `The context window of ${model} is not known.` : `${model} has a window of ${window} tokens.`,
+        `${window === null ? `The context window of ${model} is not known.` : `${model} has a window of ${window} tokens.`} ${automaticCompaction(settings.config.limits.compaction.atShare, window)}`,
+        ...gainRows(session, window),
         ...instructionRows(listInstructions(instructionPlace(settings), conversation)),
       ].join('\n'),
       'markdown',
     );
   },
 };
+
+function automaticCompaction(atShare: number | null, window: number | null): string {
+  if (atShare === null) return 'Automatic compaction is off (`compaction.at_percent`).';
+  if (window === null) return 'It is compacted when the provider refuses a request as too long.';
+  return `It is compacted from ${Math.round(window * atShare)} tokens on (${Math.round(atShare * 100)} %).`;
+}
+
+/** Says what each way to make the next request shorter would win. */
+function gainRows(session: Session, window: number | null): readonly string[] {
+  const omission = session.omissionPlan();
+  const summary = session.compactionPlan();
+  const gains = [
+    ...(omission
+      ? [[`leave out ${counted(omission.seqs.length, 'old tool result')} (\`/compact --results\`)`, omission] as const]
+      : []),
+    ...(summary
+      ? [
+          [
+            `summary of ${counted(summary.messages, 'message')} (\`/compact\`), without its own length`,
+            summary.tokens(summary.text(null)),
+          ] as const,
+        ]
+      : []),
+  ].filter(([, { tokensBefore, tokensAfter }]) => tokensAfter < tokensBefore);
+  if (gains.length === 0) return ['', 'A compaction would win nothing yet.'];
+  return [
+    '',
+    '| could be won | tokens | of the window | input of a request |',
+    '| --- | ---: | ---: | ---: |',
+    ...gains.map(([name, change]) => {
+      const won = change.tokensBefore - change.tokensAfter;
+      const { usd_before: before, usd_after: after } = requestCosts(session.price(), change);
+      const cost = before === undefined || after === undefined ? '' : `${money(before)} → ${money(after)}`;
+      return `| ${name} | ${won} | ${window === null ? '' : `${((won / window) * 100).toFixed(1)} %`} | ${cost} |`;
+    }),
+  ];
+}
 
 /** Lists the files of instructions, those that come later included. */
 function instructionRows(files: readonly ListedInstruction[]): readonly string[] {

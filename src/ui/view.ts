@@ -206,6 +206,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
     case 'mode':
     case 'import':
     case 'compaction':
+    case 'results_omitted':
     case 'compaction_undone':
       return view;
     case 'rewind':

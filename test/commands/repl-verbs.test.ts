@@ -331,6 +331,7 @@ test('/usage shows tokens, cost and limits; /status the session on one screen; /
   };
   const repl = {
     spending,
+    roles: { get: (role: string) => (role === 'plan' ? 'opus' : null), set: () => undefined },
     sessions: sessions(events),
     approval: approval({ allow: [commit], ask: [], deny: [push] }),
     tools: { registry: { list: () => [1, 2] }, effort: () => 'high' } as never,
@@ -343,6 +344,7 @@ test('/usage shows tokens, cost and limits; /status the session on one screen; /
   expect(status.split('\n').map((row) => row.replace(/ {2,}/g, ': '))).toEqual(
     expect.arrayContaining([
       'Model: p/m, effort high',
+      'Models by role: plan=opus (/model)',
       'Approval: dangerous',
       'Rules: 2 rules (/permissions)',
       'Sandbox: workspace',

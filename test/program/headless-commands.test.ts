@@ -119,7 +119,8 @@ test('/compact with -p compacts the session that goes on', async () => {
   const model = script(at, answers(3));
   await agent(at, ['-p', '-m', model, `begin ${'word '.repeat(3000)}`]);
   const { code, stdout } = await agent(at, ['-p', '-m', model, '-c', '/compact keep names']);
-  expect([code, stdout]).toEqual([0, 'The conversation was compacted.\n']);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^Compacted 2 messages into a summary: about \d+ tokens instead of \d+\. .*\n$/);
 });
 
 const failing = (code: string) => [{ text: 'One.' }, { text: '', fault: { code, message: 'It failed.' } }];

@@ -59,6 +59,7 @@ export function askTool(): DefinedTool {
   return defineTool({
     name: 'ask_user',
     effect: 'read',
+    asksUser: true,
     otherNames: ['AskUserQuestion'],
     description: 'Ask the user what only they can decide. They can always answer freely. An answer approves no call.',
     schema,
@@ -143,6 +144,7 @@ export function planTool(mode: PlanMode): DefinedTool {
   return defineTool({
     name: 'propose_plan',
     effect: 'read',
+    asksUser: true,
     otherNames: ['ExitPlanMode'],
     description: 'In plan mode: show the finished plan (Markdown) to the user, who decides whether to run it.',
     schema: {

@@ -222,7 +222,8 @@ class FollowedSession {
       case 'tool_result':
         return this.#called(event);
       case 'compaction':
-        this.#turn?.addEvent('compaction', { 'agent.compaction.trigger': event.data.trigger });
+      case 'results_omitted':
+        this.#turn?.addEvent(event.kind, { 'agent.compaction.trigger': event.data.trigger });
         return;
       default:
     }

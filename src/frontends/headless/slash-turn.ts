@@ -11,7 +11,6 @@ import {
   typedCommand,
   unknownCommand,
 } from '../../kernel/console/slash-command.js';
-import type { Event } from '../../kernel/core/event.js';
 import type { Fault } from '../../kernel/core/provider.js';
 import type { TurnEnd } from '../../kernel/core/session-port.js';
 import { missingPart } from '../../kernel/core/missing-part.js';
@@ -117,7 +116,10 @@ interface Outcome {
 async function runAsTurn(command: SlashCommand, argument: string, chat: Assembly, ask: Ask): Promise<TurnEnd> {
   const { session } = chat;
   const outcome: Outcome = { output: [], warnings: [], failure: null, messages: [] };
-  const before = session.events().length;
+  const said: string[] = [];
+  const unsubscribe = session.subscribe((event) => {
+    if (event.type === 'notice' && event.level === 'info') said.push(event.message);
+  });
   const stop = new AbortController();
   onEndingSignal(() => {
     stop.abort();
@@ -131,7 +133,10 @@ async function runAsTurn(command: SlashCommand, argument: string, chat: Assembly
   await Promise.race([stopped, command.run(argument, context)]).catch((error: unknown) => {
     outcome.failure ??= faultOf(error);
   });
-  const turn = { turns: 0, toolCalls: 0, denials: [], text: commandOutput(outcome, session.events().slice(before)) };
+  unsubscribe();
+  // A command prints its output, or the session says what was done.
+  const text = (outcome.output.length === 0 ? said : outcome.output).join('\n');
+  const turn = { turns: 0, toolCalls: 0, denials: [], text };
   if (stop.signal.aborted) return { ...turn, status: 'interrupted' };
   if (outcome.failure === null && turn.text === '' && outcome.messages.length === 0)
     outcome.failure = warningsFault(outcome.warnings);
@@ -140,12 +145,6 @@ async function runAsTurn(command: SlashCommand, argument: string, chat: Assembly
   let end: TurnEnd = { ...turn, status: 'completed' };
   for (const message of outcome.messages) end = await ask(message);
   return end;
-}
-
-/** Returns the output of a command: what it printed, or what it did to the session. */
-function commandOutput({ output }: Outcome, events: readonly Event[]): string {
-  if (output.length === 0 && events.some(({ kind }) => kind === 'compaction')) return 'The conversation was compacted.';
-  return output.join('\n');
 }
 
 /** A command that only warned has not done what was asked. */

@@ -1,4 +1,4 @@
-import { attachmentsOf, type Event, knownEvent, spentBy, type UsageData } from '../core/event.js';
+import { attachmentsOf, type Event, isCompaction, knownEvent, spentBy, type UsageData } from '../core/event.js';
 import { pictureTokens } from '../core/files/attached-formats.js';
 import { type ModelRef, project } from '../core/projection.js';
 import type { Fault, Price, Rates } from '../core/provider.js';
@@ -111,6 +111,14 @@ function tooSmall({ maxCostUsd }: Budget, inputUsd: number, least: number, { out
   };
 }
 
+/** Returns what an input of `tokens` costs, in US dollars: read from the provider's cache, or written to it. */
+export function requestInputUsd(price: Price, tokens: number, how: 'cached' | 'new'): number {
+  const { long } = price;
+  const rates: Rates = long !== undefined && tokens > long.aboveTokens ? long : price;
+  const rate = how === 'cached' ? rates.cacheRead : rates.cacheWrite;
+  return (tokens * (rate ?? rates.input)) / 1e6;
+}
+
 /** The fault that ends a turn whose answer was cut at a limit set by money. */
 export function cutFault(maxCostUsd: number, spent: number): Fault {
   return {
@@ -148,7 +156,7 @@ const bytesPerToken = 4;
 export function contextTokens(events: readonly Event[]): number {
   const last = events.findLastIndex((event) => reportedBy(event) !== null);
   const since = events.slice(last + 1);
-  if (since.some(({ kind }) => kind === 'compaction' || kind === 'compaction_undone' || kind === 'rewind'))
+  if (since.some((event) => isCompaction(event) || event.kind === 'compaction_undone' || event.kind === 'rewind'))
     return tokensOf(project(events));
   const usage = reportedBy(events[last]);
   const reported =

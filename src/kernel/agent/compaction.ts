@@ -1,18 +1,42 @@
 import { smallestOf } from '../core/lists.js';
 import { clampText, isError, parseEnvelope } from '../core/envelope.js';
-import { type CompactionData, countingEvents, type Event, knownEvent, type KnownEvent } from '../core/event.js';
+import {
+  type CompactionData,
+  countingEvents,
+  type Event,
+  isCompaction,
+  knownEvent,
+  type KnownEvent,
+} from '../core/event.js';
 import { eventMarker, lineReader } from '../core/model-output.js';
 import { type AssistantMessage, type Conversation, type Message, project } from '../core/projection.js';
-import { utf8Bytes } from '../core/text.js';
+import { utf8Bytes, withoutEnd } from '../core/text.js';
 import { todoLines, todoOf } from '../core/projection.js';
 import type { Fault } from '../core/provider.js';
 import { askAboutCompaction, tellCompacted } from './apply-hooks.js';
-import { allowanceOf, contextTokens, leastSummaryTokens, tokensOf } from './budget.js';
+import { allowanceOf, contextTokens, leastSummaryTokens, spentUsd, tokensOf } from './budget.js';
+import {
+  compactionRules,
+  describeChange,
+  keptTokens,
+  requestCosts,
+  type TokenChange,
+  windowOf,
+} from './compaction-figures.js';
+import { type OmissionPlan, planOmission, recordOmission } from './omit-results.js';
 import { requestSummary } from './request.js';
 import type { TurnDeps } from './dependencies.js';
 
+/** `summarised`: false where the output of old results was left out instead. `message`: what was done, for the user. */
+interface Done extends TokenChange {
+  readonly done: true;
+  readonly seq: number;
+  readonly summarised: boolean;
+  readonly message: string;
+}
+
 export type Compacted =
-  | { readonly done: true; readonly seq: number; readonly tokensBefore: number; readonly tokensAfter: number }
+  | Done
   /** `fault`: of the request for the summary, which failed or was not allowed. */
   | { readonly done: false; readonly reason: string; readonly fault?: Fault };
 
@@ -22,42 +46,47 @@ export interface CompactionOptions {
   readonly focus: string;
   /** Tokens of the window, where the server has just named them. Absent: those of the model. */
   readonly windowTokens?: number;
+  /** True: a summary is made, also where it would be enough to leave out the output of old results. */
+  readonly summarise?: boolean;
 }
 
-/** From this share on the window counts as full. */
-const fullShare = 0.85;
-/** The newest messages stay as they are up to this share of the window. */
-const newestShare = 0.1;
-const assumedWindow = 128_000;
+/** Leaving out old results is enough where the next request then fills less than this share of what is allowed. */
+const enoughShare = 0.75;
+/** The same after an overflow, of the window or of the conversation, if that is smaller. */
+const enoughAfterOverflow = 0.5;
 /** A compaction is made only if it saves this share of the messages' tokens. */
 const leastSaving = 0.05;
 
 /** True where the next request would come near the end of the model's window and the model has answered since the last
  * compaction. */
 export function windowIsFull(d: TurnDeps): boolean {
+  const { atShare } = compactionRules(d);
   const window = d.models.contextWindow?.(d.model().ref) ?? null;
   const events = d.record.events();
-  if (window === null || contextTokens(events) <= window * fullShare) return false;
-  const last = events.findLastIndex((event) => event.kind === 'compaction');
+  if (atShare === null || window === null || contextTokens(events) <= window * atShare) return false;
+  const last = events.findLastIndex(isCompaction);
   return last < 0 || events.slice(last).some((event) => event.kind === 'assistant' || event.kind === 'tool_call');
 }
 
 /** Plans a compaction of the session; null where there is nothing to compact. */
 export function planFor(
-  d: Pick<TurnDeps, 'record' | 'model' | 'models'>,
-  { trigger, windowTokens }: Omit<CompactionOptions, 'focus'>,
+  d: Pick<TurnDeps, 'record' | 'model' | 'models' | 'limits'>,
+  { trigger, windowTokens }: Pick<CompactionOptions, 'trigger' | 'windowTokens'>,
 ): CompactionPlan | null {
-  const window = windowTokens ?? d.models.contextWindow?.(d.model().ref) ?? assumedWindow;
+  const window = windowOf(d, windowTokens);
   return planCompaction(d.record.events(), {
-    keepTokens: trigger === 'auto' ? window * newestShare : 0,
+    keepTokens: keptTokens(d, trigger, window),
     keepLast: trigger !== 'manual',
     windowTokens: window,
   });
 }
 
-/** Asks for a summary and records one event that replaces the messages it covers; their events stay in the log. After
- * an overflow it continues without a summary if none comes: the event then has the user's messages and the files. */
+/** Makes room. Where it is enough, the output of old results is left out of requests. Otherwise asks for a summary and
+ * records one event that replaces the messages it covers; their events stay in the log. After an overflow it continues
+ * without a summary if none comes: the event then has the user's messages and the files. */
 export async function compact(d: TurnDeps, options: CompactionOptions, signal: AbortSignal): Promise<Compacted> {
+  const omission = options.trigger === 'manual' || options.summarise === true ? null : enoughOmission(d, options);
+  if (omission !== null) return await omit(d, omission, options, signal);
   const plan = planFor(d, options);
   if (plan === null) return { done: false, reason: 'nothing to compact yet' };
   if (!isWorth(d, plan, plan.text(null))) return { done: false, reason: savesNothing };
@@ -67,22 +96,75 @@ export async function compact(d: TurnDeps, options: CompactionOptions, signal: A
   return held === null ? await summarise(d, plan, options, signal) : { done: false, reason: held };
 }
 
+/** Returns the plan to leave out old results where that makes enough room. */
+function enoughOmission(d: TurnDeps, { trigger, windowTokens }: CompactionOptions): OmissionPlan | null {
+  const named = windowOf(d, windowTokens);
+  // The window may be smaller than is known: the request did not fit.
+  const window = trigger === 'overflow' ? Math.min(named, tokensOf(d.record.conversation())) : named;
+  const plan = planOmission(d, window);
+  if (plan === null) return null;
+  const room =
+    trigger === 'auto'
+      ? window * (compactionRules(d).atShare ?? 1) * enoughShare
+      : Math.min(window, plan.tokensBefore) * enoughAfterOverflow;
+  return plan.tokensAfter <= room ? plan : null;
+}
+
+/** Leaves the output of old results out of requests, without a summary. */
+export async function omitResults(d: TurnDeps, signal: AbortSignal): Promise<Compacted> {
+  const plan = planOmission(d);
+  if (plan === null || plan.tokensBefore - plan.tokensAfter < plan.tokensBefore * leastSaving)
+    return { done: false, reason: 'there are no old tool results that are worth leaving out' };
+  return await omit(d, plan, { trigger: 'manual', focus: '' }, signal);
+}
+
+async function omit(
+  d: TurnDeps,
+  plan: OmissionPlan,
+  { trigger, focus }: CompactionOptions,
+  signal: AbortSignal,
+): Promise<Compacted> {
+  const held = await askAboutCompaction(d, { trigger, focus }, signal);
+  if (held !== null) return { done: false, reason: held };
+  const { seq, content } = await recordOmission(d, plan, trigger);
+  const { tokensBefore, tokensAfter } = plan;
+  const change = describeChange(plan, d.models.price?.(d.model().ref) ?? null);
+  const message = `${withoutEnd(content ?? '', '.')}: ${change} The model can read them by their event. /uncompact restores them.`;
+  d.emit({ type: 'notice', level: 'info', code: 'results_omitted', message });
+  return { done: true, summarised: false, seq, tokensBefore, tokensAfter, message };
+}
+
 async function summarise(
   d: TurnDeps,
   plan: CompactionPlan,
   options: CompactionOptions,
   signal: AbortSignal,
 ): Promise<Compacted> {
-  const { trigger, focus } = options;
-  const { text, fault } = await requestSummary(d, summaryRequest(summarised(d, options), focus), signal);
+  const { trigger } = options;
+  const before = spentUsd(d.record.events());
+  const { text, fault } = await askForSummary(d, options, signal);
   if (signal.aborted) return { done: false, reason: 'it was interrupted' };
   if (text === '' && trigger !== 'overflow')
     return fault ? notDone(fault) : { done: false, reason: 'the model returned no summary' };
   const content = plan.text(text === '' ? null : text);
   if (!isWorth(d, plan, content)) return { done: false, reason: savesNothing };
-  const compacted = await record(d, plan, trigger, content);
+  const compacted = await record(d, plan, { trigger, content, summaryUsd: spentUsd(d.record.events()) - before });
   await tellCompacted(d, { trigger, summary: content }, signal);
   return compacted;
+}
+
+/** Asks for the summary, once more with a conversation that is cut down where the whole one does not fit into the
+ * window. */
+async function askForSummary(
+  d: TurnDeps,
+  options: CompactionOptions,
+  signal: AbortSignal,
+): Promise<{ readonly text: string; readonly fault: Fault | null }> {
+  const { focus } = options;
+  const answer = await requestSummary(d, summaryRequest(summarised(d, options), focus), signal);
+  if (answer.fault?.code !== 'context_overflow' || options.trigger === 'overflow' || signal.aborted) return answer;
+  const smaller = summarised(d, { ...options, trigger: 'overflow' });
+  return await requestSummary(d, summaryRequest(smaller, focus), signal);
 }
 
 function notDone(fault: Fault): Compacted {
@@ -99,31 +181,35 @@ function isWorth(d: TurnDeps, plan: CompactionPlan, content: string): boolean {
 function summarised(d: TurnDeps, { trigger, windowTokens }: CompactionOptions): Conversation {
   const conversation = d.record.conversation();
   if (trigger !== 'overflow') return conversation;
-  const window = windowTokens ?? d.models.contextWindow?.(d.model().ref) ?? assumedWindow;
-  return shrunk(conversation, Math.min(window, tokensOf(conversation)) / 2);
+  return shrunk(conversation, Math.min(windowOf(d, windowTokens), tokensOf(conversation)) / 2);
 }
 
 async function record(
   d: TurnDeps,
   plan: CompactionPlan,
-  trigger: CompactionOptions['trigger'],
-  content: string,
+  made: { readonly trigger: CompactionOptions['trigger']; readonly content: string; readonly summaryUsd: number },
 ): Promise<Compacted> {
+  const { trigger, content, summaryUsd } = made;
   const { fromSeq, toSeq, messages } = plan;
-  const { tokensBefore, tokensAfter } = plan.tokens(content);
+  const change = plan.tokens(content);
+  const { tokensBefore, tokensAfter } = change;
+  const price = d.models.price?.(d.model().ref) ?? null;
   const { seq } = await d.record.append({
     kind: 'compaction',
     content,
-    data: { from_seq: fromSeq, to_seq: toSeq, trigger, tokens_before: tokensBefore, tokens_after: tokensAfter },
+    data: {
+      from_seq: fromSeq,
+      to_seq: toSeq,
+      trigger,
+      tokens_before: tokensBefore,
+      tokens_after: tokensAfter,
+      ...requestCosts(price, change),
+    },
   });
   await renewPrompt(d);
-  d.emit({
-    type: 'notice',
-    level: 'info',
-    code: 'compacted',
-    message: `Compacted ${messages} messages into a summary: about ${tokensAfter} tokens instead of ${tokensBefore}. The next request is not cached. /uncompact restores the full conversation.`,
-  });
-  return { done: true, seq, tokensBefore, tokensAfter };
+  const message = `Compacted ${messages} messages into a summary: ${describeChange(change, price, summaryUsd)} /uncompact restores the full conversation.`;
+  d.emit({ type: 'notice', level: 'info', code: 'compacted', message });
+  return { done: true, summarised: true, seq, ...change, message };
 }
 
 async function renewPrompt(d: TurnDeps): Promise<void> {
@@ -150,7 +236,7 @@ export interface CompactionPlan {
   /** The content of the compaction; `summary` is the part that the model wrote, or null. */
   text(summary: string | null): string;
   /** Estimates the tokens of the next request without the compaction and with that content. */
-  tokens(text: string): { readonly tokensBefore: number; readonly tokensAfter: number };
+  tokens(text: string): TokenChange;
   /** Estimates how many tokens the next request saves with that content; below 0 where it grows. */
   saves(text: string): number;
 }

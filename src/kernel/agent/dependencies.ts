@@ -6,13 +6,21 @@ import type { AskModel, Hooks } from '../core/hooks.js';
 import type { Attachments } from '../core/files/attached-formats.js';
 import type { Approver, Policy, Rule } from '../core/policy.js';
 import type { ModelRef } from '../core/projection.js';
-import type { Fault, Provider } from '../core/provider.js';
+import type { Fault, Price, Provider } from '../core/provider.js';
 import type { Log, Schedule } from '../core/runtime.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { AgentEvent } from '../core/session-port.js';
 import type { SubagentRequest, BoundCall, CallSession, Registry, ToolOutcome } from '../core/tool.js';
 import type { Budget } from './budget.js';
 import type { Recorder } from './recorder.js';
+
+/** When the conversation is compacted, and what stays as it is (`compaction` of the settings). */
+export interface CompactionRules {
+  /** The share of the context window from which on the conversation is compacted before a request; null: never. */
+  readonly atShare: number | null;
+  /** Tokens of the newest messages that stay as they are; null: a share of the window, and none for `/compact`. */
+  readonly keepTokens: number | null;
+}
 
 /** Limits of one user turn. Source: contracts 5 and 6. */
 interface TurnLimits {
@@ -25,6 +33,8 @@ interface TurnLimits {
   readonly loopLimit: number;
   /** Most bytes of one stored output. */
   readonly maxOutputBytes: number;
+  /** Absent: the defaults of the settings. */
+  readonly compaction?: CompactionRules;
   /** Returns why the turn has to end with an answer now, as a sentence; null: it may continue. Absent: there is no such
    * limit. */
   readonly usedUp?: () => string | null;
@@ -89,6 +99,8 @@ interface ModelDeps {
   readonly planning?: () => boolean;
   /** The session is that of a sub-agent. */
   readonly ofAgent?: true;
+  /** Returns its price; null where that is not known. Absent: no price is known. */
+  readonly price?: (ref: ModelRef) => Price | null;
   /** Returns the cost limit of requests to it; a fault if its price is not known, null if there is no limit. */
   readonly budget?: (ref: ModelRef) => Budget | Fault | null;
 }

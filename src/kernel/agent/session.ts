@@ -4,7 +4,7 @@ import { type Form, type FormAnswer, isFormAnswer } from '../core/form.js';
 import type { ModelAnswer } from '../core/hooks.js';
 import type { PermissionAnswer, Question, Rule } from '../core/policy.js';
 import { interruptedBefore, interruptedRunning, type ModelRef } from '../core/projection.js';
-import type { Fault, Provider } from '../core/provider.js';
+import type { Fault, Price, Provider } from '../core/provider.js';
 import type {
   AgentEvent,
   Expand,
@@ -16,7 +16,8 @@ import type {
 } from '../core/session-port.js';
 import { placeOf, type SessionLog, type SessionRow } from '../core/store.js';
 import { firstLine } from '../core/text.js';
-import { compact, type Compacted, type CompactionPlan, planFor } from './compaction.js';
+import { compact, type Compacted, type CompactionPlan, omitResults, planFor } from './compaction.js';
+import { type OmissionPlan, planOmission } from './omit-results.js';
 import type { ApprovalDeps, ReadyModel, TurnDeps } from './dependencies.js';
 import type { Dispatched } from './dispatch.js';
 import { askAboutPrompt, askHooks, tellFailed, tellWaiting } from './apply-hooks.js';
@@ -81,6 +82,12 @@ export interface Session extends SessionPort {
   /** Runs `work` of the user's like a turn: nothing else runs meanwhile, and `interrupt` aborts it. Rejects while a
    * turn runs. */
   workAlone<T>(work: (own: OwnWork) => Promise<T>): Promise<T>;
+  /** Leaves the output of old tool results out of requests, without a request for a summary. Runs like a turn. */
+  omitResults(): Promise<Compacted>;
+  /** The price of the model in use; null where it is not known. */
+  price(): Price | null;
+  /** The plan of `omitResults`; null where there are none. */
+  omissionPlan(): OmissionPlan | null;
   /** Asks the model for a title of the conversation, beside whatever runs; '' where none came. May not reject. */
   suggestTitle(signal: AbortSignal): Promise<string>;
   /** Resolves when no turn runs. */
@@ -328,6 +335,10 @@ class LiveSession implements Session {
     return this.#inPlaceOfTurn((signal) => compact(this.#deps(), { trigger: 'manual', focus }, signal));
   }
 
+  omitResults(): Promise<Compacted> {
+    return this.#inPlaceOfTurn((signal) => omitResults(this.#deps(), signal));
+  }
+
   workAlone<T>(work: (own: OwnWork) => Promise<T>): Promise<T> {
     return this.#inPlaceOfTurn((signal) => {
       const d = this.#deps();
@@ -372,6 +383,14 @@ class LiveSession implements Session {
 
   compactionPlan(): CompactionPlan | null {
     return planFor(this.#deps(), { trigger: 'manual' });
+  }
+
+  price(): Price | null {
+    return this.#options.models.price?.(this.ref()) ?? null;
+  }
+
+  omissionPlan(): OmissionPlan | null {
+    return planOmission(this.#deps());
   }
 
   interrupt(): void {

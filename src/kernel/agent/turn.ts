@@ -9,6 +9,7 @@ import type { Binding, Denial } from '../core/tool.js';
 import { keepAttached, recordUser } from './attached-files.js';
 import { allowanceOf, tokensOf } from './budget.js';
 import { compact, windowIsFull } from './compaction.js';
+import { compactionRules } from './compaction-figures.js';
 import { dispatch, type Dispatched, type PreparedCall } from './dispatch.js';
 import { askAboutPrompt, mustGoOn, stopFault } from './apply-hooks.js';
 import { withRepeats, timesOf } from './loop-detection.js';
@@ -432,17 +433,40 @@ async function askOnce(
   if (asking.compactionRest > 0) asking.compactionRest -= 1;
   else if (windowIsFull(d)) await compactInTime(d, asking, signal);
   const reply = await requestOrStepIn(d, toolChoice, signal);
-  if (reply.fault?.code !== 'context_overflow' || signal.aborted) return reply;
-  const windowTokens = windowInRefusal(reply.fault.message);
-  const compacted = await compact(
-    d,
-    { trigger: 'overflow', focus: '', ...(windowTokens === null ? {} : { windowTokens }) },
-    signal,
-  );
-  if (signal.aborted) return reply;
-  if (!compacted.done) return { ...reply, fault: tooLong(d, reply.fault) };
-  const again = await requestUnlessRefused(d, toolChoice, signal);
-  return again.fault?.code === 'context_overflow' ? { ...again, fault: tooLong(d, again.fault) } : again;
+  return reply.fault?.code === 'context_overflow' && !signal.aborted
+    ? await afterOverflow(d, toolChoice, { ...reply, fault: reply.fault }, signal)
+    : reply;
+}
+
+/** Makes room after a refusal and asks again: without the output of old results where that should be enough, then with
+ * a summary. */
+async function afterOverflow(
+  d: TurnDeps,
+  toolChoice: 'auto' | 'none',
+  refused: Reply & { readonly fault: Fault },
+  signal: AbortSignal,
+): Promise<Reply> {
+  if (compactionRules(d).atShare === null) return { ...refused, fault: tooLongWithoutCompaction(refused.fault) };
+  const windowTokens = windowInRefusal(refused.fault.message);
+  const named = windowTokens === null ? {} : { windowTokens };
+  let reply: Reply = refused;
+  for (const summarise of [false, true]) {
+    const compacted = await compact(d, { trigger: 'overflow', focus: '', summarise, ...named }, signal);
+    if (signal.aborted) return reply;
+    if (!compacted.done) break;
+    reply = await requestUnlessRefused(d, toolChoice, signal);
+    if (compacted.summarised || reply.fault?.code !== 'context_overflow' || signal.aborted) break;
+  }
+  return reply.fault?.code === 'context_overflow' ? { ...reply, fault: tooLong(d, reply.fault) } : reply;
+}
+
+/** Adds to the server's refusal what the user can do where automatic compaction is switched off. */
+function tooLongWithoutCompaction(fault: Fault): Fault {
+  return {
+    ...fault,
+    message: `${withoutEnd(fault.message, '. \t\r\n')}. Automatic compaction is off (compaction.at_percent).`,
+    hint: 'Make room with /compact or /compact --results (headless: agent -c -p /compact), then send the message again.',
+  };
 }
 
 /** Asks the model, and where that cannot answer, all its retries included, each fallback model in order. */

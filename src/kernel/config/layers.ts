@@ -272,6 +272,8 @@ export async function parseText(text: string, key: SettingKey): Promise<ParsedTe
 }
 
 function typed(text: string, key: SettingKey): unknown {
+  const { anyOf } = key.node;
+  if (anyOf) return anyOf.map((node) => typed(text, { ...key, node })).find((value) => value !== undefined);
   switch (key.node.type) {
     case 'integer':
     case 'number':

@@ -77,6 +77,8 @@ interface LimitsSection {
   readonly maxCostUsd: number | null;
   /** The limit for tools without their own limit. */
   readonly toolTimeoutMs: number | null;
+  /** `atShare` null: never by itself. `keepTokens` null: the program decides. */
+  readonly compaction: { readonly atShare: number | null; readonly keepTokens: number | null };
 }
 
 interface PolicySection {
@@ -201,6 +203,10 @@ export function toConfig(
       modelOutputBytes: all.model_output_size,
       maxCostUsd: all.max_cost_usd ?? null,
       toolTimeoutMs: all.tool_timeout_ms ?? null,
+      compaction: {
+        atShare: all.compaction.at_percent === 'off' ? null : all.compaction.at_percent / 100,
+        keepTokens: all.compaction.keep_recent_tokens ?? null,
+      },
     },
     policy: { ...approvalOf(all, origins, modeAfterPlan), sandbox: all.sandbox, rules: all.rules },
     tools: {

@@ -11,6 +11,8 @@ export interface SchemaNode {
   readonly default?: unknown;
   readonly enum?: readonly string[];
   readonly minimum?: number;
+  readonly maximum?: number;
+  readonly anyOf?: readonly SchemaNode[];
   readonly minLength?: number;
   readonly minItems?: number;
   readonly minProperties?: number;
@@ -207,6 +209,7 @@ function nearestKey(path: KeyPath): string | null {
 
 /** Says in words which values a node takes. */
 export function expected(node: SchemaNode, value?: unknown): string {
+  if (node.anyOf) return node.anyOf.map((one) => expected(one, value).replace('one of ', '')).join(' or ');
   if (node.enum) {
     const meant = typeof value === 'string' ? nearestName(value, node.enum) : null;
     return `one of ${node.enum.join(', ')}${meant === null ? '' : ` (did you mean "${meant}"?)`}`;
@@ -214,7 +217,7 @@ export function expected(node: SchemaNode, value?: unknown): string {
   switch (node.type) {
     case 'integer':
     case 'number':
-      return `${node.type === 'integer' ? 'an integer' : 'a number'}${leastOf(node)}`;
+      return `${node.type === 'integer' ? 'an integer' : 'a number'}${rangeOf(node)}`;
     case 'boolean':
       return 'true or false';
     case 'array':
@@ -226,7 +229,8 @@ export function expected(node: SchemaNode, value?: unknown): string {
   }
 }
 
-function leastOf({ minimum }: SchemaNode): string {
+function rangeOf({ minimum, maximum }: SchemaNode): string {
+  if (minimum !== undefined && maximum !== undefined) return ` from ${minimum} to ${maximum}`;
   return minimum === undefined ? '' : ` of at least ${minimum}`;
 }
 

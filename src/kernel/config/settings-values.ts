@@ -81,6 +81,10 @@ export interface SettingsValues {
     readonly timeout_s: number;
     readonly max_timeout_s: number;
   };
+  readonly compaction: {
+    readonly at_percent: number | 'off';
+    readonly keep_recent_tokens?: number;
+  };
   readonly agents: {
     readonly max_turns: number;
     readonly timeout_s: number;

@@ -234,14 +234,35 @@ interface RewindData {
   readonly redone?: readonly number[];
 }
 
-/** `content` replaces the events `from_seq` to `to_seq` in requests. The log keeps these events. */
-export interface CompactionData {
-  readonly from_seq: number;
-  readonly to_seq: number;
+/** Figures of a compaction. */
+interface CompactionFigures {
   readonly trigger: 'manual' | 'auto' | 'overflow';
   /** Estimated tokens of the next request. */
   readonly tokens_before: number;
   readonly tokens_after: number;
+  /** Estimated cost of the input of a cached request, in US dollars. Absent where the price is not known. */
+  readonly usd_before?: number;
+  readonly usd_after?: number;
+}
+
+/** `content` replaces the events `from_seq` to `to_seq` in requests. The log keeps these events. */
+export interface CompactionData extends CompactionFigures {
+  readonly from_seq: number;
+  readonly to_seq: number;
+}
+
+/** Requests have no output of these results any more. The log keeps it. */
+export interface OmissionData extends CompactionFigures {
+  /** The `seq` of each `tool_result`. */
+  readonly seqs: readonly number[];
+}
+
+/** The kinds of events that make requests shorter. */
+const compactionKinds = ['compaction', 'results_omitted'] as const;
+
+/** Returns true for an event that makes requests shorter. */
+export function isCompaction({ kind }: Pick<Event, 'kind'>): boolean {
+  return compactionKinds.some((known) => known === kind);
 }
 
 /** The changes to files by `undo`, `redo` or `restore`. `content` informs the model of them. */
@@ -402,7 +423,8 @@ export type EventDraft =
   | { readonly kind: 'import'; readonly content: string; readonly data: ImportData }
   | { readonly kind: 'rewind'; readonly content: string; readonly data: RewindData }
   | { readonly kind: 'compaction'; readonly content: string; readonly data: CompactionData }
-  /** Takes back the compaction of that `seq`. */
+  | { readonly kind: 'results_omitted'; readonly content: string; readonly data: OmissionData }
+  /** Takes back the compaction, or the omission of results, of that `seq`. */
   | { readonly kind: 'compaction_undone'; readonly content: null; readonly data: { readonly compaction_seq: number } }
   | { readonly kind: 'undo' | 'redo' | 'restore'; readonly content: string; readonly data: RevertData };
 
@@ -430,6 +452,7 @@ const required: { readonly [K in EventDraft['kind']]: readonly string[] } = {
   import: ['tool', 'session'],
   rewind: ['to_seq'],
   compaction: ['from_seq', 'to_seq'],
+  results_omitted: ['seqs'],
   compaction_undone: ['compaction_seq'],
   undo: ['of_seq', 'changes'],
   redo: ['of_seq', 'changes'],
@@ -543,7 +566,7 @@ export function createTimeline(): Timeline {
             : [],
         ),
       );
-      return chain.toReversed().filter((event) => event.kind !== 'compaction' || !undone.has(event.seq));
+      return chain.toReversed().filter((event) => !isCompaction(event) || !undone.has(event.seq));
     },
   };
 }

@@ -56,6 +56,17 @@ export function modelOutput(stored: StoredResult, maxBytes: number): string {
   return JSON.stringify({ ...envelope, output: text, truncated: true, total_bytes: total });
 }
 
+/** Returns a stored envelope without its output, with a marker that says how to read it. Pure. */
+export function omittedOutput({ result, seq, reader }: Omit<StoredResult, 'args'>): string {
+  const envelope = parseEnvelope(result.output);
+  const marker = eventMarker(reader, seq);
+  if (!isError(envelope)) return JSON.stringify({ ...envelope, output: marker(totalBytes(envelope)) });
+  const { details } = envelope;
+  if (!isRecord(details) || typeof details.output !== 'string') return result.output;
+  const output = marker(utf8Bytes(details.output));
+  return JSON.stringify({ ...envelope, details: { ...(details as Record<string, Json>), output } });
+}
+
 function totalBytes(envelope: OutputEnvelope): number {
   return typeof envelope.total_bytes === 'number' ? envelope.total_bytes : utf8Bytes(envelope.output);
 }

@@ -17,7 +17,7 @@ import {
   type ToolSpec,
 } from './event.js';
 import { isRecord, parseJson } from './json.js';
-import { lineReader, modelOutput } from './model-output.js';
+import { lineReader, modelOutput, omittedOutput } from './model-output.js';
 
 /** A conversation as every wire serialises it. Built from events, never stored. Each call of an assistant message has
  * exactly one result, inside that message, so no serialiser can leave one open. */
@@ -150,6 +150,8 @@ class Fold implements Projection {
   readonly #timeline = createTimeline();
   readonly #open = new Map<string, Slot>();
   readonly #wireIds = new Set<string>();
+  /** The `seq` of results whose output is left out. */
+  readonly #omitted = new Set<number>();
   /** Of the whole log, rewound events included. */
   readonly #callIds = new Set<string>();
   /** By the data of the call, so that a call keeps its result where a rewind drops the event of the result. */
@@ -191,6 +193,9 @@ class Fold implements Projection {
       case 'compaction':
         this.#compact(event.seq, event.content, event.data);
         break;
+      case 'results_omitted':
+        this.#omit(event.data.seqs);
+        break;
       case 'usage':
       case 'agent_usage':
       case 'approval':
@@ -215,6 +220,7 @@ class Fold implements Projection {
     this.#items = [];
     this.#open.clear();
     this.#wireIds.clear();
+    this.#omitted.clear();
     for (const event of this.#timeline.events())
       if (event.kind !== 'system' && event.kind !== 'tools') this.#fold(event);
   }
@@ -239,6 +245,18 @@ class Fold implements Projection {
     if (first < 0) return;
     const message: UserMessage = { role: 'user', seq, content: summary };
     this.#items = this.#items.flatMap((item, index) => (index === first ? [message] : isCovered(item) ? [] : [item]));
+  }
+
+  /** `seqs` comes from the log, where a damaged event may hold anything. */
+  #omit(seqs: unknown): void {
+    for (const seq of Array.isArray(seqs) ? (seqs as readonly unknown[]) : [])
+      if (typeof seq === 'number') this.#omitted.add(seq);
+    for (const item of this.#items)
+      if (item.role === 'assistant' && item.slots.some((slot) => this.#isOmitted(slot))) item.built = null;
+  }
+
+  #isOmitted({ state: { result } }: Slot): boolean {
+    return result !== null && this.#omitted.has(result.seq);
   }
 
   #catalogue(data: ToolsData): void {
@@ -301,7 +319,8 @@ class Fold implements Projection {
 
   #build(response: Response): AssistantMessage {
     if (response.built) return response.built;
-    const calls = response.slots.map((slot) => answered(slot, this.#reader, this.#settings.model_output_size));
+    const limits = { reader: this.#reader, maxBytes: this.#settings.model_output_size };
+    const calls = response.slots.map((slot) => answered(slot, { ...limits, isOmitted: this.#isOmitted(slot) }));
     const message: AssistantMessage = {
       role: 'assistant',
       seq: response.seq,
@@ -318,7 +337,13 @@ function response(seq: number, id: string): Response {
   return { role: 'assistant', seq, id, text: '', data: null, slots: [], built: null };
 }
 
-function answered(slot: Slot, reader: string | null, maxBytes: number): AnsweredCall {
+interface Shown {
+  readonly reader: string | null;
+  readonly maxBytes: number;
+  readonly isOmitted: boolean;
+}
+
+function answered(slot: Slot, { reader, maxBytes, isOmitted }: Shown): AnsweredCall {
   const {
     call,
     state: { started, result },
@@ -326,13 +351,14 @@ function answered(slot: Slot, reader: string | null, maxBytes: number): Answered
   } = slot;
   const { name, arguments: args } = call.function;
   const asked = { id: wireId, name, arguments: args, ...(isRecord(call.extra) ? { extra: call.extra } : {}) };
-  if (result)
+  const stored = result && { result: result.data, seq: result.seq, args, reader };
+  if (stored)
     return {
       ...asked,
       result: {
-        output: modelOutput({ result: result.data, seq: result.seq, args, reader }, maxBytes),
-        success: result.data.success,
-        ...attached(result.data),
+        output: isOmitted ? omittedOutput(stored) : modelOutput(stored, maxBytes),
+        success: stored.result.success,
+        ...attached(stored.result),
       },
     };
   const envelope = started ? interruptedRunning : interruptedBefore;

@@ -109,6 +109,8 @@ export interface Tool extends ToolSpec, Forwarding, Placed, Prepared, Rehearsed,
   readonly guidance?: Guidance;
   /** Its limits, unless the settings give others. */
   readonly limits?: ToolLimits;
+  /** Its results are words of the user, which are never left out of requests. */
+  readonly asksUser?: true;
   /** Names of such a tool in other programs. Users may use them; requests to a model have our name. */
   readonly otherNames?: readonly string[];
   /** The same call gives the same result as long as the files are the same, so `replay --verify` makes it again. */

@@ -60,7 +60,16 @@ type Flat<T> = { readonly [Name in keyof T]: T[Name] };
 /** A tool as its author writes it: its arguments have the type that its schema describes. */
 export interface ToolDefinition<S extends JsonSchema> extends Pick<
   Tool,
-  'name' | 'description' | 'effect' | 'guidance' | 'repeatable' | 'placeholders' | 'limits' | 'otherNames' | 'prepare'
+  | 'name'
+  | 'description'
+  | 'effect'
+  | 'guidance'
+  | 'repeatable'
+  | 'placeholders'
+  | 'limits'
+  | 'otherNames'
+  | 'prepare'
+  | 'asksUser'
 > {
   /** Its output comes from outside: it marks its envelopes `untrusted`, and the system prompt says what that means. */
   readonly untrusted?: true;

@@ -126,7 +126,7 @@ type RigOptions = Partial<
 
 export function rig(options: RigOptions): Rig {
   const { provider, capture, renewPrompt, secrets, limits, begin, notes, hooks } = options;
-  const { contextWindow, budget, fallbacks, forRole, planning, ofAgent } = options;
+  const { contextWindow, price, budget, fallbacks, forRole, planning, ofAgent } = options;
   const store = options.store ?? openMemoryStore({ now: () => 1 });
   const registry = options.registry ?? newRegistry();
   for (const tool of options.tools ?? []) registry.register(tool);
@@ -153,6 +153,7 @@ export function rig(options: RigOptions): Rig {
     },
     models: {
       ...(contextWindow ? { contextWindow } : {}),
+      ...(price ? { price } : {}),
       ...(budget ? { budget } : {}),
       ...(fallbacks ? { fallbacks } : {}),
       ...(forRole ? { forRole } : {}),

@@ -16,7 +16,8 @@ afterAll(() => {
 const files = agentPaths({}, '/home/u');
 
 /** A valid value that is not the default. */
-function other({ type, enum: choices, default: usual, items }: SchemaNode, path: readonly string[]): unknown {
+function other({ type, enum: choices, default: usual, items, anyOf }: SchemaNode, path: readonly string[]): unknown {
+  if (anyOf) return anyOf.map((node) => other(node, path)).find((value) => checkSetting(value, path).length === 0);
   if (choices) return choices.find((choice) => choice !== usual);
   switch (type) {
     case 'boolean':

@@ -18,6 +18,7 @@ const reshaping: fc.Arbitrary<Draft> = fc.oneof(
     content: 'Summary of what came before.',
     data: { from_seq, to_seq },
   })),
+  fc.array(at).map((seqs) => ({ kind: 'results_omitted', content: '', data: { seqs } })),
   at.map((compaction_seq) => ({ kind: 'compaction_undone', content: null, data: { compaction_seq } })),
   fc
     .constantFrom('undo', 'redo', 'restore')
@@ -25,6 +26,8 @@ const reshaping: fc.Arbitrary<Draft> = fc.oneof(
   fc.constantFrom<Draft>(
     { kind: 'rewind', content: '', data: { to_seq: 'x' } },
     { kind: 'compaction', content: 'S', data: { from_seq: 9, to_seq: null } },
+    { kind: 'results_omitted', content: '', data: { seqs: 'x' } },
+    { kind: 'results_omitted', content: '', data: { seqs: [null, 'x', 4] } },
   ),
 );
 
@@ -101,9 +104,11 @@ test('a rewind brings back the conversation of that moment, and a rewind to just
 
 test('an undone compaction leaves the conversation as if there had been none', () => {
   fc.assert(
-    fc.property(logs, at, at, fc.nat(40), (events, from_seq, to_seq, place) => {
+    fc.property(logs, fc.boolean(), at, at, fc.nat(40), (events, isSummary, from_seq, to_seq, place) => {
       const split = Math.min(place, events.length);
-      const compaction: Draft = { kind: 'compaction', content: 'S', data: { from_seq, to_seq } };
+      const compaction: Draft = isSummary
+        ? { kind: 'compaction', content: 'S', data: { from_seq, to_seq } }
+        : { kind: 'results_omitted', content: '', data: { seqs: [from_seq, to_seq] } };
       const undone: Draft = { kind: 'compaction_undone', content: null, data: { compaction_seq: split + 1 } };
       const other: Draft = { kind: 'approval', content: '', data: null };
       const bare = number([...events.slice(0, split), other, ...events.slice(split), other]);
