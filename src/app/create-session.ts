@@ -111,6 +111,7 @@ export async function openRun(
     parts: toolbox.parts,
     tables,
     isLasting: ends !== null,
+    canAsk,
     processes,
     policy,
     notify,

@@ -13,7 +13,7 @@ import type {
 import type { Notice, SessionChoice } from '../kernel/console/run-settings.js';
 import type { Event } from '../kernel/core/event.js';
 import type { HookedAgent, Hooks, SessionSource } from '../kernel/core/hooks.js';
-import type { Expand, SessionPort } from '../kernel/core/session-port.js';
+import type { Expand, Expansion, SessionPort } from '../kernel/core/session-port.js';
 import { smallestOf } from '../kernel/core/lists.js';
 import type { Store } from '../kernel/core/store.js';
 import type { Registry, Tool } from '../kernel/core/tool.js';
@@ -106,11 +106,14 @@ export class RunParts {
   }
 
   readonly expand: Expand = async (message) => {
+    let sum: Expansion | null = null;
     for (const { expand } of this.#parts) {
       const expanded = expand ? await expand(message) : null;
-      if (expanded !== null) return expanded;
+      if (expanded === null) continue;
+      if (typeof expanded === 'string' || expanded.command !== null) return expanded;
+      sum = sum === null ? expanded : joinExpansions(message, sum, expanded);
     }
-    return null;
+    return sum;
   };
 
   /** Returns how many commands run in the background. */
@@ -166,6 +169,16 @@ export class RunParts {
 export async function openRunParts(host: RunHost): Promise<RunParts> {
   const parts = await Promise.all(features.map(async (feature) => (await feature.openRun?.(host)) ?? null));
   return new RunParts(parts.filter((part) => part !== null));
+}
+
+/** Joins two expansions of a message that is no command. */
+function joinExpansions(message: string, first: Expansion, second: Expansion): Expansion {
+  const count = first.calls.length;
+  return {
+    command: null,
+    calls: [...first.calls, ...second.calls],
+    text: (outputs) => first.text(outputs.slice(0, count)) + second.text(outputs.slice(count)).slice(message.length),
+  };
 }
 
 function joinTexts(texts: readonly string[]): string {

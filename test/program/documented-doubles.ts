@@ -37,7 +37,7 @@ export const notDoubled: Readonly<Record<string, string>> = {
   'a registry': 'they install packages from npm',
   'a long time': 'they measure for minutes to hours; package.json has the scripts',
   'another agent': 'they are commands of Claude Code and Codex, which a clone does not have',
-  'the web': 'DuckDuckGo is at a fixed address on the web',
+  'the web': 'DuckDuckGo and example.com are at fixed addresses on the web',
   'a plugin on GitHub':
     'they fetch from GitHub; plugins.test.ts adds, updates and removes plugins of repositories here',
 };

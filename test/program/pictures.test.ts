@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { png } from '../features/attachments/samples.js';
@@ -262,4 +265,144 @@ test('a redacted message takes its picture along', async () => {
   expect(await agent(at, ['redact', id, String(seq)])).toMatchObject({ code: 0 });
   expect(await count()).toEqual([{ n: 0 }]);
   expect(await run(at, server, 'openai-chat', ['-c', 'And now?'])).toMatchObject({ code: 0 });
+});
+
+/** A web server on this machine. `seen`: the paths that were asked for. */
+async function webServer(
+  answers: RequestListener,
+): Promise<{ readonly site: string; readonly seen: readonly string[] }> {
+  const seen: string[] = [];
+  const server = createServer((request, response) => {
+    seen.push(request.url ?? '');
+    answers(request, response);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { site: `127.0.0.1:${(server.address() as AddressInfo).port}`, seen };
+}
+
+interface UserEvent {
+  readonly content: string;
+  readonly data: { readonly attachments?: readonly { readonly name: string }[]; readonly typed?: string } | null;
+}
+
+async function exported(at: At): Promise<readonly Readonly<Record<string, unknown>>[]> {
+  const [{ id }] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as [{ readonly id: string }];
+  const { stdout } = await agent(at, ['sessions', 'export', id, '--format', 'jsonl']);
+  return lines(stdout).filter(({ type }) => type === 'event');
+}
+
+async function userEvents(at: At): Promise<readonly UserEvent[]> {
+  return (await exported(at)).filter(({ kind }) => kind === 'user') as never;
+}
+
+const servesShot: RequestListener = (request, response) => {
+  if (request.url === '/moved.png') response.writeHead(302, { location: '/shot.png' }).end();
+  else if (request.url === '/page.png') response.writeHead(200, { 'content-type': 'text/html' }).end('<p>no</p>');
+  else if (request.url === '/none.png') response.writeHead(404).end();
+  else response.writeHead(200, { 'content-type': 'image/png' }).end(shot);
+};
+
+test('--image with an address loads the image where policy allows its host; the model gets its bytes', async () => {
+  const at = place();
+  const { site, seen } = await webServer(servesShot);
+  const server = await vendor({ api: 'openai-chat' });
+  const allowed = ['--set', `web.allow_local=["${site}"]`];
+  const image = ['--image', `http://${site}/render?id=1`, '--image', `http://${site}/moved.png`];
+  const ran = await run(at, server, 'openai-chat', [...allowed, ...image, 'What is this?']);
+  expect([ran.code, ran.stderr]).toEqual([0, '']);
+  expect(seen).toEqual(['/render?id=1', '/moved.png', '/shot.png']);
+  expect(JSON.stringify(sent(server))).toContain(`data:image/png;base64,${base64}`);
+  const [message] = await userEvents(at);
+  expect(message?.content).toBe(`What is this?\n@http://${site}/render?id=1 @http://${site}/moved.png`);
+  expect(message?.data?.attachments?.map(({ name }) => name)).toEqual(['render', 'shot.png']);
+  const call = (await exported(at)).find(({ kind }) => kind === 'tool_call');
+  expect(call).toMatchObject({ content: `web_fetch(url="http://${site}/render?id=1")`, data: { by: 'command' } });
+  // What the model gets of a session that is resumed is the same.
+  const again = await run(at, server, 'openai-chat', ['-c', 'And now?']);
+  expect([again.code, JSON.stringify(sent(server)).includes(base64), seen.length]).toEqual([0, true, 3]);
+});
+
+test('a host that policy does not allow gets no request, and the message is not sent', async () => {
+  const { site, seen } = await webServer(servesShot);
+  const model = (at: At) => ['-p', '-m', script(at, [{ text: 'Done.' }])];
+  const allowed = `web.allow_local=["${site}"]`;
+  const cases: readonly (readonly [readonly string[], RegExp])[] = [
+    [['--image', `http://${site}/shot.png`], /is on this machine, a local network or reserved/],
+    [['--approval', 'never', '--image', `http://${site}/shot.png`], /is on this machine, a local network or reserved/],
+    [['--image', 'http://192.168.1.1/a.png'], /on this machine, a local network or reserved/],
+    [['--image', 'http://169.254.169.254/a.png'], /cloud credentials service/],
+    [['--image', 'https://a.example/shot.png'], /a\.example is new in this session/],
+    [['--set', allowed, '--approval', 'mutating', '--image', `http://${site}/shot.png`], /nobody could be asked/],
+    [['--set', allowed, '--disallowed-tools', 'web_fetch', '--image', `http://${site}/shot.png`], /not sent/],
+    [['--image', 'https://user:secret@a.example/a.png'], /must not contain a user or password/],
+  ];
+  for (const [args, problem] of cases) {
+    const ran = await agent(place(), [...model(place()), ...args, 'What is this?']);
+    expect([args, ran.code, ran.stdout, ran.stderr]).toEqual([args, 1, '', expect.stringMatching(problem)]);
+  }
+  expect(seen).toEqual([]);
+  // A prompt from elsewhere loads nothing.
+  const piped = await agent(place(), [...model(place()), '--set', allowed, `see @http://${site}/shot.png`]);
+  expect([piped.code, seen]).toEqual([0, []]);
+});
+
+test('an address that has no image is an error, and the message is not sent', async () => {
+  const { site } = await webServer(servesShot);
+  for (const [path, problem] of [
+    ['page.png', /page\.png is not attached: it is not a PNG, JPEG, GIF or WebP/],
+    ['none.png', /answered 404/],
+  ] as const) {
+    const at = place();
+    const args = ['-p', '-m', script(at, [{ text: 'Done.' }]), '--set', `web.allow_local=["${site}"]`];
+    const ran = await agent(at, [...args, '--image', `http://${site}/${path}`, 'x']);
+    expect([path, ran.code, ran.stdout, ran.stderr]).toEqual([path, 1, '', expect.stringMatching(problem)]);
+  }
+});
+
+test('in the REPL an address in a message is loaded after a prompt for its host', async () => {
+  const at = place();
+  const { site, seen } = await webServer(servesShot);
+  const model = ['-m', script(at, [{ text: 'I see it.' }, { text: 'Again.' }])];
+  await repl(
+    at,
+    [...model, '--set', 'web.allow_domains=[]'],
+    [
+      [`look at @http://${site}/shot.png.`, /on this machine, a local network or reserved[^]*and why/],
+      ['no', /not sent/],
+      [`look at @http://${site}/shot.png, please`, /on this machine, a local network or reserved[^]*and why/],
+      ['yes', 'I see it.'],
+    ],
+  );
+  expect(seen).toEqual(['/shot.png']);
+  const [message, ...more] = await userEvents(at);
+  expect(more).toEqual([]);
+  expect(message).toMatchObject({
+    content: `look at @http://${site}/shot.png, please`,
+    data: { attachments: [{ name: 'shot.png' }] },
+  });
+});
+
+test('in test mode nothing is loaded', async () => {
+  const at = place();
+  const { site, seen } = await webServer(servesShot);
+  const args = ['-p', '--test', '-m', script(at, [{ text: 'Done.' }]), '--set', `web.allow_local=["${site}"]`];
+  expect(await agent(at, [...args, '--image', `http://${site}/shot.png`, 'x'])).toMatchObject({ code: 0 });
+  expect(seen).toEqual([]);
+});
+
+test('files, lines, folders and addresses of one message all go with it', async () => {
+  const at = place({ 'a.txt': 'one\ntwo\n', 'src/b.txt': '' });
+  const { site } = await webServer(servesShot);
+  const args = ['-p', '-m', script(at, [{ text: 'Done.' }]), '--set', `web.allow_local=["${site}"]`];
+  expect((await agent(at, [...args, '--image', `http://${site}/shot.png`, 'see @a.txt#L2 in @src/'])).code).toBe(0);
+  const [message] = await userEvents(at);
+  expect(message).toMatchObject({
+    content: `see @a.txt#L2 in @src/\n@http://${site}/shot.png\n\nLine 2 of a.txt:\ntwo\n\nFiles in src/:\nsrc/b.txt`,
+    data: { attachments: [{ name: 'shot.png' }] },
+  });
 });

@@ -1,5 +1,5 @@
 import { withoutEnd } from '../../kernel/core/text.js';
-import { linesCall, linesText, namedLines } from './named-paths.js';
+import { linesCall, linesText, namedLines } from './mentioned-paths.js';
 import { addAll } from '../../kernel/core/lists.js';
 /** The text that replaces a command, before its calls have run. */
 export interface ExpandedTemplate {

@@ -18,7 +18,7 @@ import {
   projectPlaces,
   type TrustedHere,
 } from '../../kernel/config/project.js';
-import { withNamedPaths } from './named-paths.js';
+import { withNamedPaths } from './mentioned-paths.js';
 import type * as texts from './prompt-texts.js';
 
 /** Loads the code of commands in files and skills, which a run without any does not need. */

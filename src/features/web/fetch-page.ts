@@ -37,9 +37,26 @@ const partChars = 65_536;
 const shownChars = 2_000;
 const redirects = new Set([301, 302, 303, 307, 308]);
 
-/** Fetches a page and converts it. Follows at most five redirects, on the same host or between sites of
- * `web.allow_local`. Throws a `WebRefusal`. */
+/** Fetches a page and converts it. Throws a `WebRefusal`. */
 export async function fetchPage(start: URL, format: PageFormat, options: FetchOptions): Promise<Page> {
+  const wanted = { accept: 'text/markdown, text/html;q=0.9, */*;q=0.1', maxBytes };
+  const { url, answer } = await fetchAnswer(start, wanted, options);
+  return await readPage(url, answer, format, options);
+}
+
+/** The last answer of a request that was redirected. */
+interface FetchedAnswer {
+  readonly url: URL;
+  readonly answer: WebAnswer;
+}
+
+/** Sends a GET request. Follows at most five redirects, on the same host or between sites of `web.allow_local`. Throws a
+ * `WebRefusal`. */
+export async function fetchAnswer(
+  start: URL,
+  wanted: { readonly accept: string; readonly maxBytes: number },
+  options: Pick<FetchOptions, 'request' | 'allowLocal' | 'signal'>,
+): Promise<FetchedAnswer> {
   const site = siteOf(start);
   // The user allowed one site for this call; the setting allows its own.
   const isAllowedNow = targetOf(start).kind === 'local';
@@ -49,16 +66,16 @@ export async function fetchPage(start: URL, format: PageFormat, options: FetchOp
     const answer = await options.request(url, {
       method: 'GET',
       headers: {
-        accept: 'text/markdown, text/html;q=0.9, */*;q=0.1',
+        accept: wanted.accept,
         'accept-encoding': 'gzip, deflate, br',
         'user-agent': 'Mozilla/5.0 (compatible; agent-shell)',
       },
-      maxBytes,
+      maxBytes: wanted.maxBytes,
       allowsLocal: allowsLocal(siteOf(url)),
       signal: options.signal,
     });
     const location = answer.headers['location'];
-    if (!redirects.has(answer.status) || location === undefined) return await readPage(url, answer, format, options);
+    if (!redirects.has(answer.status) || location === undefined) return { url, answer };
     if (hops === maxRedirects)
       throw new WebRefusal('execution_failed', `${start.host} redirects more than ${maxRedirects} times.`);
     url = nextOf(url, location, site, options.allowLocal);

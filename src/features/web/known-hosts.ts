@@ -37,6 +37,27 @@ export interface JudgeOptions {
   readonly allowLocal: readonly string[];
 }
 
+function isKnownHost(url: URL, texts: readonly string[], { allowDomains, allowLocal }: JudgeOptions): boolean {
+  const host = hostOf(url);
+  const spelled = [host, domainToUnicode(host)].filter((name) => name !== '');
+  return (
+    allowDomains.some((domain) => host === domain || host.endsWith(`.${domain}`)) ||
+    allowLocal.includes(siteOf(url)) ||
+    texts.some((text) => spelled.some((name) => names(text, name)))
+  );
+}
+
+/** Judges loading an image whose address the user wrote: a host that the session has not used needs an approval. */
+export function judgeImage(url: URL, events: readonly Event[], options: JudgeOptions): Judged {
+  const target = targetOf(url, options.allowLocal);
+  if (target.kind === 'local') return { risk: 'dangerous', reasons: [target.reason], everyMode: true };
+  if (target.kind !== 'public') return { risk: 'dangerous', reasons: [target.reason] };
+  const texts = seenTexts(events).map((text) => text.toLowerCase());
+  return isKnownHost(url, texts, options)
+    ? { risk: 'mutating', reasons: [`loads an image from ${hostOf(url)}`] }
+    : { risk: 'dangerous', reasons: [`${hostOf(url)} is new in this session; it learns that you load this image`] };
+}
+
 /** Judges reading a page: a host that neither the user nor a search or page of this session has named, or a long
  * address that nobody has written, may be there to carry something out. */
 export function judgeReading(url: URL, events: readonly Event[], options: JudgeOptions): Judged {
@@ -45,12 +66,7 @@ export function judgeReading(url: URL, events: readonly Event[], options: JudgeO
   if (target.kind !== 'public') return { risk: 'dangerous', reasons: [target.reason] };
   const host = hostOf(url);
   const texts = seenTexts(events).map((text) => text.toLowerCase());
-  const spelled = [host, domainToUnicode(host)].filter((name) => name !== '');
-  const isKnown =
-    options.allowDomains.some((domain) => host === domain || host.endsWith(`.${domain}`)) ||
-    options.allowLocal.includes(siteOf(url)) ||
-    texts.some((text) => spelled.some((name) => names(text, name)));
-  if (!isKnown)
+  if (!isKnownHost(url, texts, options))
     return { risk: 'dangerous', reasons: [`${host} was not mentioned by you, a page or a search in this session`] };
   const length = url.pathname.length + url.search.length;
   const address = url.href.replace(/#.*$/s, '').toLowerCase();

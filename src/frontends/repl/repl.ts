@@ -25,7 +25,7 @@ import { version } from '../../kernel/console/version.js';
 import { onLostStream, print } from '../../kernel/console/print.js';
 import { openRun, type Run } from '../../app/create-session.js';
 import { eventNumber } from '../../app/find-session.js';
-import { features } from '../../app/features.js';
+import { features, provided } from '../../app/features.js';
 import { offerImport } from '../../app/offer-import.js';
 import { promptStash } from '../../kernel/console/prompt-stash-port.js';
 import type { Menu, ReplPart } from '../../kernel/console/feature.js';
@@ -69,8 +69,8 @@ export async function runRepl(
       ...eventNumber(options.at),
     });
     try {
-      const prompt = await promptWithImages(run.pictures, options.image ?? [], words.join(' ').trim());
-      exitCode = await converse(run, sessions, prompt, { early, typed, isFirst });
+      const begun = await begunInput(run, words.join(' ').trim(), typed);
+      exitCode = await converse(run, sessions, begun.prompt, { early, typed: begun.typed, isFirst });
       const { id } = sessions.current().session;
       left = run.lasting !== null && (await run.store.session(id).catch(() => null)) !== null ? id : null;
     } finally {
@@ -82,6 +82,14 @@ export async function runRepl(
   const place = typeof options.worktree === 'string' ? `-w ${options.worktree} ` : '';
   if (left !== null && exitCode === exit.done) print(`Resume with: agent ${place}-r ${left.slice(0, 13)}\n`);
   return unsaved > 0 && exitCode === exit.done ? exit.failed : exitCode;
+}
+
+/** The images of the command line, with the prompt if there is one. Without a prompt their addresses stand in the input,
+ * before what was typed: there is no message to load them for yet. */
+async function begunInput(run: Run, text: string, typed: Before['typed']) {
+  const prompt = await promptWithImages(provided, run.pictures, run.options.image ?? [], text);
+  if (text !== '') return { prompt, typed };
+  return { prompt: '', typed: prompt === '' ? typed : [`${prompt} `, ...typed] };
 }
 
 /** The frame on the terminal, and the keys that were typed before the REPL. */

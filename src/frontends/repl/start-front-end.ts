@@ -9,7 +9,7 @@ import { askTowardsGoal, goalOptions, goalRequest, missingPrompt } from '../head
 import type { RootOptions } from '../../kernel/console/options.js';
 import { outputIsTerminal, printError } from '../../kernel/console/print.js';
 import { type Assembly, createAgentSession, openRun, type Run, sessionHost } from '../../app/create-session.js';
-import { goals } from '../../kernel/console/goal-port.js';
+import { goals, type GoalRequest } from '../../kernel/console/goal-port.js';
 import { isCommandLine } from '../../kernel/console/slash-command.js';
 import { eventNumber } from '../../app/find-session.js';
 import type { SessionChoice } from '../../kernel/console/run-settings.js';
@@ -17,7 +17,7 @@ import { promptWithImages } from '../../kernel/console/pictures.js';
 import { readSettings, workingDirectory } from '../../app/settings.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { withGivenSettings } from '../../app/given-objects.js';
-import { features } from '../../app/features.js';
+import { features, provided } from '../../app/features.js';
 
 /** Loads the formats of headless runs besides plain text and JSON. */
 const loadStreams = () => import('../headless/stream-json.js');
@@ -122,7 +122,7 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
   const parts = await frontParts(options, settings);
   const run = await openRun(settings, options);
   try {
-    const withImages = await promptWithImages(run.pictures, options.image ?? [], prompt);
+    const withImages = await firstMessage(run, prompt, request);
     const chat = await createAgentSession(run, choice, false);
     const { session } = chat;
     const toolNames = run.toolbox.registry.list().map((tool) => tool.name);
@@ -149,6 +149,13 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
   } finally {
     await run.close();
   }
+}
+
+/** Returns the prompt with the images of the command line. Where there is none, images go with the condition of a goal. */
+async function firstMessage({ pictures, options }: Run, prompt: string, goal: GoalRequest | null): Promise<string> {
+  const { image: images = [] } = options;
+  const text = prompt === '' && images.length > 0 ? (goal?.condition ?? '') : prompt;
+  return await promptWithImages(provided, pictures, images, text);
 }
 
 /** Returns the words and what standard input has. */

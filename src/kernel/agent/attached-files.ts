@@ -6,14 +6,25 @@ import type { Fault } from '../core/provider.js';
 import type { ToolOutcome } from '../core/tool.js';
 import type { TurnDeps } from './dependencies.js';
 
+const noFiles: KeptAttachments = { attachments: [], blobs: [], refused: [] };
+
 /** Records a message of the user with the files that it names. A note informs the model of each file that was
  * refused. */
 export async function recordUser(
   d: TurnDeps,
-  message: { readonly content: string; readonly typed: string; readonly data?: object },
+  message: {
+    readonly content: string;
+    readonly typed: string;
+    readonly data?: object;
+    /** Files besides those that the text names. */
+    readonly kept?: KeptAttachments | null;
+  },
 ): Promise<void> {
-  const named = (await d.attachments?.named(message.typed, d.cwd)) ?? null;
-  const { attachments = [], blobs = [], refused = [] } = named ?? {};
+  const { kept = null } = message;
+  const named = (await d.attachments?.named(message.typed, d.cwd)) ?? noFiles;
+  const attachments = [...(kept ?? noFiles).attachments, ...named.attachments];
+  const blobs = [...(kept ?? noFiles).blobs, ...named.blobs];
+  const { refused } = named;
   const data = attachments.length === 0 ? (message.data ?? null) : { ...message.data, attachments };
   for (const message of refused) d.emit({ type: 'notice', level: 'warn', code: 'not_attached', message, noted: true });
   await d.record.append({ kind: 'user', content: message.content, data }, blobs);

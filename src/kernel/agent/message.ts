@@ -1,7 +1,9 @@
 import { clampText, type ErrorCode, isError } from '../core/envelope.js';
 import type { ToolCallData } from '../core/event.js';
-import type { Expand, Expansion, SentBy, TurnEnd } from '../core/session-port.js';
-import type { Denial } from '../core/tool.js';
+import { addAll } from '../core/lists.js';
+import type { KeptAttachments } from '../core/files/attached-formats.js';
+import type { Expand, Expansion, ExpansionCall, SentBy, TurnEnd } from '../core/session-port.js';
+import type { Denial, MatchedFile } from '../core/tool.js';
 import { recordUser } from './attached-files.js';
 import type { TurnDeps } from './dependencies.js';
 import { dispatch, type Dispatched } from './dispatch.js';
@@ -31,19 +33,39 @@ export async function recordMessage(
     await recordUser(d, { content: text, typed: text });
     return null;
   }
+  const ran = await runCalls(d, expansion, signal);
+  if ('status' in ran) return ran;
+  const { outputs, kept } = ran;
+  const data = expansion.command ? { command: expansion.command } : { typed: text };
+  await recordUser(d, { content: expansion.text(outputs), typed: text, data, kept });
+  return null;
+}
+
+/** The outputs of the calls of a message, and their files. */
+interface CallOutputs {
+  readonly outputs: readonly string[];
+  readonly kept: KeptAttachments | null;
+}
+
+async function runCalls(
+  d: TurnDeps,
+  { command, calls }: Expansion,
+  signal: AbortSignal,
+): Promise<CallOutputs | TurnEnd> {
   const outputs: string[] = [];
-  const { command } = expansion;
-  for (const call of expansion.calls) {
+  const files: MatchedFile[] = [];
+  const subject = command ? `/${command.name}` : 'The message';
+  for (const call of calls) {
     const done = await runCall(d, call, signal);
     if (signal.aborted) return { status: 'interrupted', text: '', turns: 0, toolCalls: outputs.length, denials: [] };
-    if (!done.ok)
-      return unsent(`${command ? `/${command.name}` : 'The message'} was not sent: ${done.problem}`, done.denials);
+    if (!done.ok) return unsent(`${subject} was not sent: ${done.problem}`, done.denials);
     if (done.failure !== null) d.emit({ type: 'notice', level: 'warn', code: 'command', message: done.failure });
     outputs.push(done.output);
+    addAll(files, done.files);
   }
-  const data = command ? { command } : { typed: text };
-  await recordUser(d, { content: expansion.text(outputs), typed: text, data });
-  return null;
+  const kept = files.length === 0 ? null : ((await d.attachments?.keep(files)) ?? null);
+  if (kept && kept.refused.length > 0) return unsent(`${subject} was not sent: ${kept.refused.join(' ')}`);
+  return { outputs, kept };
 }
 
 /** Records a message that a part of the program sends, as it is. */
@@ -60,52 +82,70 @@ function unsent(message: string, denials: readonly Denial[] = []): TurnEnd {
 
 type Done =
   /** `failure` says how a call failed whose errors stand in the output. */
-  | { readonly ok: true; readonly output: string; readonly failure: string | null }
+  | {
+      readonly ok: true;
+      readonly output: string;
+      readonly failure: string | null;
+      readonly files: readonly MatchedFile[];
+    }
   | { readonly ok: false; readonly problem: string; readonly denials: readonly Denial[] };
 
-async function runCall(d: TurnDeps, given: Expansion['calls'][number], signal: AbortSignal): Promise<Done> {
-  if (!d.tools.registry.get(given.name))
+async function runCall(d: TurnDeps, given: ExpansionCall, signal: AbortSignal): Promise<Done> {
+  if (!given.tool && !d.tools.registry.get(given.name))
     return { ok: false, denials: [], problem: `it needs the tool ${given.name}, which is disabled here.` };
   const { content, done } = await runOwnCall(d, given, signal);
-  return toDone(content, done);
+  const { envelope, attachments: files = [] } = done.outcome;
+  if (given.tool && isError(envelope))
+    return { ok: false, denials: done.denials, problem: `${content}: ${envelope.error}` };
+  return toDone(content, done, files);
 }
 
 /** Takes a call of a command on the way of every call: through policy, with its record. */
 export async function runOwnCall(
   d: TurnDeps,
-  given: Expansion['calls'][number],
+  given: ExpansionCall,
   signal: AbortSignal,
 ): Promise<{ readonly id: string; readonly content: string; readonly done: Dispatched }> {
   const { registry } = d.tools;
   const id = uniqueId(d, `command_${d.record.events().length + 1}`);
-  const binding = await registry.bind(given);
+  const { name, arguments: args, tool } = given;
+  const binding = await (tool ? registry.bindOwn(tool, args) : registry.bind({ name, arguments: args }));
   const content = binding.ok
     ? binding.bound.tool.describe(d.secrets?.deep(binding.bound.args) ?? binding.bound.args)
-    : given.name;
-  const data: ToolCallData = { id, type: 'function', function: given, response_id: id, by: 'command' };
+    : name;
+  const made = { name, arguments: args };
+  const data: ToolCallData = { id, type: 'function', function: made, response_id: id, by: 'command' };
   const recorded = await d.record.note({ kind: 'tool_call', content, data });
   const call = recorded.data as ToolCallData;
   const done = await dispatch(d, { call, content: String(recorded.content), binding }, signal);
-  await answer(d, call, done);
+  // Files for the message are kept with the message alone.
+  const { attachments: _, ...outcome } = done.outcome;
+  await answer(d, call, tool ? { ...done, outcome } : done);
   return { id: call.id, content, done };
 }
 
 /** A command that failed has its errors in the message, where the model reads them, as with other agents. What was
  * refused ends the message. */
-function toDone(title: string, { outcome: { envelope }, denials }: Dispatched): Done {
+function toDone(title: string, { outcome: { envelope }, denials }: Dispatched, files: readonly MatchedFile[]): Done {
   if (isError(envelope)) {
     const problem = `${title}: ${envelope.error}`;
     if (denials.length > 0 || refusals.has(envelope.code)) return { ok: false, denials, problem };
-    return { ok: true, output: `[${envelope.error}]`, failure: `${problem} The message contains the error.` };
+    return {
+      ok: true,
+      output: `[${envelope.error}]`,
+      failure: `${problem} The message contains the error.`,
+      files: [],
+    };
   }
   const { output, exit_code: exitCode } = envelope;
   const { text } = clampText(output, maxOutputBytes);
-  if (typeof exitCode !== 'number' || exitCode === 0) return { ok: true, output: text, failure: null };
+  if (typeof exitCode !== 'number' || exitCode === 0) return { ok: true, output: text, failure: null, files };
   const failure = `${title} ended with ${exitCode}. The message contains its output.`;
   return {
     ok: true,
     output: `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}[exit code ${exitCode}]`,
     failure,
+    files,
   };
 }
 

@@ -8,7 +8,7 @@ import type { Fault, Price, Provider } from '../core/provider.js';
 import type {
   AgentEvent,
   Expand,
-  Expansion,
+  ExpansionCall,
   QueuedMessage,
   SentBy,
   SessionPort,
@@ -101,7 +101,7 @@ export interface OwnWork {
   readonly signal: AbortSignal;
   /** Runs a call that the user asked for: where the approval mode would ask, they have answered; what is denied stays
    * denied. */
-  run(call: Expansion['calls'][number]): Promise<{ readonly id: string; readonly done: Dispatched }>;
+  run(call: ExpansionCall): Promise<{ readonly id: string; readonly done: Dispatched }>;
   /** Asks the model a question about the conversation, which it answers without tools. Only the usage is recorded. */
   ask(question: string): Promise<{ readonly text: string; readonly fault: Fault | null }>;
 }

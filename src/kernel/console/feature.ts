@@ -155,6 +155,8 @@ export interface RunHost {
   readonly tables: Tables;
   /** Sessions outlive this process. */
   readonly isLasting: boolean;
+  /** A user is there to answer prompts during the whole run. */
+  readonly canAsk: boolean;
   readonly processes: ProcessRunner;
   readonly policy: SwitchablePolicy;
   /** Shows a warning to the user. */

@@ -195,7 +195,7 @@ export const rootOptions = {
   noHooks: { group: 'Tools and what they may do:', flags: '--no-hooks', about: 'do not run hooks' },
   image: {
     group: 'Session:',
-    flags: '--image <file>',
+    flags: '--image <file|url>',
     about: 'an image or PDF for the first message; repeatable',
     repeats: true,
   },

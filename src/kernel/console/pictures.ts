@@ -57,16 +57,36 @@ const noPictures: Pictures = {
   attachNext: () => undefined,
 };
 
+/** Present where addresses of images in messages are loaded. */
+export const imageAddresses = new PartKey<true>('images by address');
+
+export function isWebAddress(path: string): boolean {
+  return /^https?:\/\//i.test(path);
+}
+
 /** Takes the files of `--image`. Returns the prompt with their chips; an empty prompt stays empty, and they go with the
- * first message. Throws a `CliError` for a file that cannot be attached. */
-export async function promptWithImages(pictures: Pictures, images: readonly string[], prompt: string): Promise<string> {
+ * first message. Addresses are named in the prompt, also in an empty one: they are loaded with its message. Throws a
+ * `CliError` for a file that cannot be attached. */
+export async function promptWithImages(
+  provided: Parts,
+  pictures: Pictures,
+  images: readonly string[],
+  prompt: string,
+): Promise<string> {
   const chips: string[] = [];
   for (const path of images) {
+    if (isWebAddress(path)) {
+      if (provided.find(imageAddresses) === null)
+        throw new CliError(exit.usage, `--image: ${path} is an address`, 'Save the image to a file and give its path.');
+      chips.push(`@${path}`);
+      continue;
+    }
     const taken = await pictures.take(path);
     if (!taken.ok)
       throw new CliError(exit.usage, `--image: ${taken.problem}`, 'Use a PNG, JPEG, GIF, WebP or PDF file.');
     if (prompt === '') pictures.attachNext(taken.chip);
     else chips.push(taken.chip);
   }
-  return chips.length === 0 ? prompt : `${prompt}\n${chips.join(' ')}`;
+  const added = chips.join(' ');
+  return prompt === '' || added === '' ? `${prompt}${added}` : `${prompt}\n${added}`;
 }

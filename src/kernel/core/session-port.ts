@@ -3,7 +3,7 @@ import type { Form, FormAnswer } from './form.js';
 import type { PermissionAnswer, Question } from './policy.js';
 import type { ModelRef } from './projection.js';
 import type { Fault } from './provider.js';
-import type { Denial } from './tool.js';
+import type { Denial, Tool } from './tool.js';
 
 /** The messages of a session to its front ends. `event` is durable: one for each stored row, never merged, dropped or
  * repeated. The others are ephemeral: a slow reader may merge or drop them. */
@@ -69,9 +69,18 @@ export interface Expansion {
   /** Null: a message that names what is to be added to it. */
   readonly command: CommandData | null;
   /** The calls whose outputs are part of the text, in order. */
-  readonly calls: readonly { readonly name: string; readonly arguments: string }[];
-  /** Returns the text for the model. `outputs`: one for each call. */
+  readonly calls: readonly ExpansionCall[];
+  /** Returns the text for the model. `outputs`: one for each call. Without a command it begins with the message. */
   text(outputs: readonly string[]): string;
+}
+
+/** A call of an expansion. Policy judges it like a call of the model. */
+export interface ExpansionCall {
+  readonly name: string;
+  readonly arguments: string;
+  /** A tool that is not in the catalogue. The files of its result are attached to the message, and a message without
+   * them is not sent. */
+  readonly tool?: Tool;
 }
 
 /** Expands a message that begins with a slash or a dollar. Returns null if the message is no command, and a sentence if

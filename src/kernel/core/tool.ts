@@ -321,6 +321,8 @@ export interface Registry {
   get(name: string): Tool | undefined;
   /** Exists → arguments are JSON (depth ≤ 64, size ≤ 8 MiB) → schema. Never rejects. */
   bind(call: ToolCallData['function']): Promise<Binding>;
+  /** The same for a tool that is not in the catalogue. */
+  bindOwn(tool: Tool, args: string): Promise<Binding>;
   /** Takes one unit of the tool's `rate_per_min`; the error envelope where none is left. */
   admit(name: string): ErrorEnvelope | null;
 }

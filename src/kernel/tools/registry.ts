@@ -58,6 +58,8 @@ export function createRegistry(options: RegistryOptions): Registry {
         };
       return bindTo(entry, call.arguments, options, compiler);
     },
+    bindOwn: (tool, args) =>
+      bindTo({ tool, limits: tool.limits ?? {}, rate: null, validate: null }, args, options, compiler),
     admit(name) {
       const waitMs = entries.get(name)?.rate?.take() ?? 0;
       if (waitMs === 0) return null;

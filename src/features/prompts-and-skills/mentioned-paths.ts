@@ -31,7 +31,7 @@ export function linesCall({ path, from, to }: NamedLines) {
   return { name: 'file_read', arguments: JSON.stringify({ path, offset: from, limit: to - from + 1 }) } as const;
 }
 
-/** What is added to a message: a call, and the head of its output. */
+/** An addition to a message: a call, and the head of its output. */
 interface Addition {
   readonly call: Expansion['calls'][number];
   readonly head: string;
