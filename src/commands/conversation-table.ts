@@ -71,7 +71,7 @@ export const conversation: readonly Section[] = [
         load: async () => (await load()).budget,
       },
       {
-        slash: ['diff', 'Show file changes made in this session', 'files'],
+        slash: ['diff [--git]', 'Show file changes made in this session; --git: all uncommitted ones', 'files'],
         also: 'changes git',
         isHarmless: true,
         load: async () => (await load()).showChanges,

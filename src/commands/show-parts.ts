@@ -12,8 +12,10 @@ import { callJson, eventChange, eventText, eventTitle, pickEvent } from '../ui/e
 import { languageOf } from '../ui/markdown/blocks.js';
 import { lexMarkdown } from '../ui/markdown/incremental.js';
 import { instructionPlace } from '../app/instructions/instruction-places.js';
-import { listInstructions, type ListedInstruction } from '../app/instructions/listed-instructions.js';
+import { listInstructions } from '../app/instructions/listed-instructions.js';
+import type { InstructionEntry } from '../kernel/console/instruction-files.js';
 import type { Repl, CommandHandler } from '../kernel/console/command.js';
+import { showUncommitted } from './git-changes.js';
 
 /** `/show`: an event in full; the last result without a number. */
 export const showEvent: CommandHandler = {
@@ -39,9 +41,21 @@ function printEvent(screen: Repl['screen'], events: readonly Event[], event: Eve
   screen.print(`${title}\n${text}`, change ? { title, diff: change.diff, below } : undefined);
 }
 
-/** `/diff`: what the calls of this session changed in files. */
+/** `/diff`: what the calls of this session changed in files; with `--git`, what is not committed. */
 export const showChanges: CommandHandler = {
-  slash: async (_argument, { screen, sessions }) => {
+  slash: async (argument, repl) => {
+    const { screen, sessions } = repl;
+    if (/^(?:--)?git$/.test(argument.trim())) {
+      await showUncommitted(repl);
+      return;
+    }
+    if (argument.trim() !== '') {
+      screen.notice(
+        'error',
+        `/diff has no ${argument.trim()}. There is /diff, and /diff --git for uncommitted changes.`,
+      );
+      return;
+    }
     const changes = sessions
       .current()
       .session.events()
@@ -53,7 +67,7 @@ export const showChanges: CommandHandler = {
       });
     const text = changes.map(({ title, diff }) => `${title}\n${diff}`).join('\n');
     if (changes.length > 0) await screen.page('Changes', text, { changes });
-    else screen.notice('info', 'No file was written or edited in this session.');
+    else screen.notice('info', 'No file was written or edited in this session. /diff --git shows uncommitted changes.');
   },
 };
 
@@ -230,7 +244,7 @@ function gainRows(session: Session, window: number | null): readonly string[] {
 }
 
 /** Lists the files of instructions, those that come later included. */
-function instructionRows(files: readonly ListedInstruction[]): readonly string[] {
+function instructionRows(files: readonly InstructionEntry[]): readonly string[] {
   if (files.length === 0) return [];
   const cell = (text: string): string => sanitize(text).replaceAll(/[\\`*_|[\]<>]/g, (char) => `\\${char}`);
   return [

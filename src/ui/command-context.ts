@@ -16,6 +16,7 @@ interface Parts {
    * and one that sends a message appears as that message. */
   readonly typed: string;
   readonly keepInTmux: ReplTerminal['keepInTmux'];
+  readonly openEditor: ((path: string) => Promise<boolean>) | undefined;
   /** Sends a message of the command. */
   readonly send: (text: string) => void;
   /** Called when something is printed that a frame must show. */
@@ -25,7 +26,7 @@ interface Parts {
 /** Returns the access of a command to the screen. */
 export function commandContext(
   repl: ReplHandle,
-  { display, dialogs, input, keyOf, colored, signal, send, onPrinted, keepInTmux, typed }: Parts,
+  { display, dialogs, input, keyOf, colored, signal, send, onPrinted, keepInTmux, openEditor, typed }: Parts,
 ): CommandContext {
   let calledAt = dialogs.keys();
   const echo = once(() => {
@@ -65,6 +66,7 @@ export function commandContext(
       repl.refresh();
       return colored;
     },
+    openEditor: (path) => (signal.aborted ? Promise.resolve(null) : lendTerminal(repl, openEditor, path)),
     setDraft: (text) => {
       if (!signal.aborted) input.setText(text);
       repl.refresh();
@@ -82,6 +84,17 @@ export function commandContext(
       repl.exit();
     },
   };
+}
+
+async function lendTerminal(repl: ReplHandle, openEditor: Parts['openEditor'], path: string): Promise<boolean | null> {
+  if (openEditor === undefined) return null;
+  repl.pause();
+  try {
+    return await openEditor(path);
+  } finally {
+    repl.resume();
+    repl.refresh();
+  }
 }
 
 function once(act: () => void): () => void {

@@ -94,6 +94,8 @@ export interface ReplInput {
   readonly bindings?: Bindings;
   /** Ctrl-G: edits a text in the user's editor while the terminal is given back; null where nothing is to change. */
   readonly editExternally?: (text: string) => Promise<string | null>;
+  /** Opens a file in the user's editor while the terminal is given back. False: the editor failed. */
+  readonly openEditor?: (path: string) => Promise<boolean>;
   /** The images of the message in the input. */
   readonly pictures?: PicturePort;
   /** The stashed prompts of the project; missing: there are none. */

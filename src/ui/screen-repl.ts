@@ -45,15 +45,23 @@ export function startScreenRepl(options: ReplOptions): ReplHandle {
     new Promise((resolve) => {
       answering.answers.whenQuiet(resolve);
     });
-  const { editExternally } = input;
+  const { editExternally, openEditor } = input;
   const edit = async (text: string): Promise<string | null> => {
     await whenQuiet();
     return (await editExternally?.(text)) ?? null;
   };
+  const open = async (path: string): Promise<boolean> => {
+    await whenQuiet();
+    return (await openEditor?.(path)) ?? false;
+  };
   return new ScreenRepl({
     ...options,
     terminal: { ...terminal, input: answering },
-    input: editExternally ? { ...input, editExternally: edit } : input,
+    input: {
+      ...input,
+      ...(editExternally ? { editExternally: edit } : {}),
+      ...(openEditor ? { openEditor: open } : {}),
+    },
     onExit: () => {
       answering.answers.whenQuiet(onExit);
     },
@@ -341,6 +349,7 @@ class ScreenRepl implements ReplHandle {
       findNewCommands: options.findNewCommands,
       context: (signal, typed) =>
         commandContext(this, {
+          openEditor: options.input.openEditor,
           typed: options.printing.mask?.(typed) ?? typed,
           display: this.#display,
           dialogs: this.#dialogs,

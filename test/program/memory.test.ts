@@ -255,3 +255,15 @@ test('a note of a run that keeps nothing is said to end with it', async () => {
   );
   expect(said.code).toBe(0);
 });
+
+test('/memory lists the instruction files, and /memory open names what it cannot open', async () => {
+  const at = place({ 'AGENTS.md': 'Use tabs.' });
+  const list = await agent(at, ['-p', '/memory']);
+  expect([list.code, list.stderr]).toEqual([0, '']);
+  expect(list.stdout).toMatch(
+    /Instruction files \(\/memory open\):\nAGENTS\.md +prompt +\d+ tokens\n~?\S*AGENTS\.md +not there yet/,
+  );
+  expect((await agent(at, ['-p', '/memory open AGENTS.md'])).stdout).toBe(`${join(at.work, 'AGENTS.md')}\n`);
+  const wrong = await agent(at, ['-p', '/memory open AGENT.md']);
+  expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringMatching(/AGENT\.md is not a file[^]*AGENTS\.md/)]);
+});

@@ -1,34 +1,50 @@
-import { relative } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import type { Conversation } from '../../kernel/core/projection.js';
-import { type InstructionOrigin, type InstructionPlace, isBelow, projectFolders } from './instruction-places.js';
+import type { InstructionEntry } from '../../kernel/console/instruction-files.js';
+import { type InstructionPlace, isBelow, projectFolders } from './instruction-places.js';
 import { type InstructionFile, instructionBytes } from './instruction-reader.js';
 import { addFolders, instructionPaths, instructionsOf } from './later-instructions.js';
 import { openInstructions } from './read-instructions.js';
-
-/** A file of instructions, as `/context` shows it. */
-export interface ListedInstruction {
-  /** Relative to the root of the project, or with `~/`. */
-  readonly name: string;
-  readonly origin: InstructionOrigin;
-  readonly bytes: number;
-  /** When the model gets it: `prompt`, `note`, or what it waits for. */
-  readonly when: string;
-}
 
 /** Lists the files of instructions of a session, with those that wait for a file that they are about. */
 export function listInstructions(
   place: InstructionPlace,
   conversation: Pick<Conversation, 'system' | 'messages'>,
-): readonly ListedInstruction[] {
+): readonly InstructionEntry[] {
   const reader = openInstructions(place);
   const has = instructionsOf(conversation);
   addFolders(reader, place, { paths: instructionPaths(conversation), folders: new Set() });
   return reader.files().map((file) => ({
+    path: file.path,
     name: nameOf(file.path, place),
     origin: file.origin,
     bytes: instructionBytes([file]),
     when: whenOf(file, has(file.path)),
   }));
+}
+
+/** Returns the files of instructions of a session, and those that a user would write first where they are missing. */
+export function editableInstructions(
+  place: InstructionPlace,
+  conversation: Pick<Conversation, 'system' | 'messages'>,
+): readonly InstructionEntry[] {
+  const listed = listInstructions(place, conversation);
+  const usual = [
+    { path: join(projectFolders(place.cwd).root, 'AGENTS.md'), origin: 'project' },
+    { path: join(place.userDir, 'AGENTS.md'), origin: 'own' },
+  ] as const;
+  const missing = usual.filter(({ path }) => !existsSync(path));
+  return [
+    ...listed,
+    ...missing.map(({ path, origin }) => ({
+      path,
+      name: nameOf(path, place),
+      origin,
+      bytes: 0,
+      when: 'not there yet',
+    })),
+  ];
 }
 
 function whenOf({ timing, folder }: InstructionFile, isGiven: boolean): string {

@@ -8,6 +8,7 @@ import {
 } from '../../kernel/console/command.js';
 import { age, columns, localTime, oneLine, printJson, printListing } from '../../kernel/console/line-output.js';
 import { projectOf } from '../../kernel/disk/directory-id.js';
+import { instructionRows, openInstructionFile } from './instruction-commands.js';
 import { openNotes } from './note-tables.js';
 
 interface Options {
@@ -35,8 +36,12 @@ export const memory: CommandHandler = {
   line: { example: 'agent memory list' },
   slash: async (argument, repl) => {
     const [, word = 'list', rest = ''] = /^\s*(\S+)?\s*([^]*)$/.exec(argument) ?? [];
+    if (word === 'open') {
+      await openInstructionFile(rest.trim(), repl);
+      return;
+    }
     const place = await projectNotes(repl);
-    if (word === 'list') repl.screen.print((await noteRows(place, {})).join('\n'));
+    if (word === 'list') repl.screen.print([...(await noteRows(place, {})), ...instructionRows(repl)].join('\n'));
     else if (word === 'show') repl.screen.print(noteDetails(await findNote(place, rest)).join('\n'));
     else repl.screen.notice('info', await runMemoryCommand(place, word, rest));
   },
@@ -55,7 +60,7 @@ async function runMemoryCommand(place: ProjectNotes, word: string, rest: string)
     throw new CliError(
       exit.usage,
       `/memory has no \`${word}\``,
-      `It has list, show, add, edit, ${changes.map((each) => each.word).join(', ')}.`,
+      `It has list, open, show, add, edit, ${changes.map((each) => each.word).join(', ')}.`,
     );
   return await changed(place, change, id);
 }

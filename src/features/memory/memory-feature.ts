@@ -8,10 +8,10 @@ const commands: readonly CommandDefinition[] = [
     line: ['memory', 'List, show, add, edit, pin, approve and remove notes for later sessions'],
     slash: [
       'memory|notes [command] [note]',
-      'List, show, add, edit, pin, approve or remove notes for later sessions',
+      'List and edit notes for later sessions; open instruction files such as AGENTS.md',
       'tools',
     ],
-    also: 'remember instructions',
+    also: 'remember instructions rules',
     load: async () => (await load()).memory,
   },
   {

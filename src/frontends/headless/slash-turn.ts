@@ -205,6 +205,7 @@ function createContext(command: SlashCommand, outcome: Outcome, signal: AbortSig
       outcome.output.push(text);
       return Promise.resolve(null);
     },
+    openEditor: () => Promise.resolve(null),
     setDraft: (text) => {
       outcome.output.push(text);
     },

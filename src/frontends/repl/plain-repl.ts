@@ -505,6 +505,7 @@ class PlainRepl implements ReplHandle {
       send: (text) => {
         if (!signal.aborted) this.#turns.sendFirst(text);
       },
+      openEditor: () => Promise.resolve(null),
       setDraft: () => {
         /* The terminal owns the line that is being written. */
       },

@@ -38,7 +38,7 @@ import { type Keep, offerPlanTool, refreshMenus, replCommands } from './session-
 import { hasTerminal, jobControl } from './job-control.js';
 import { createHistoryFile, createSavedQueue, type HistoryFile, unwritten } from './saved-input.js';
 import { keepInTmux } from './tmux-buffer.js';
-import { createOwnRuns, editExternally, runUserShell } from './user-shell.js';
+import { createOwnRuns, editExternally, runEditor, runUserShell } from './user-shell.js';
 import { unattendedOptions, unattendedRuns } from '../../app/unattended-runner.js';
 import { desktop } from '../../kernel/console/announce.js';
 import { printedEnd } from '../../ui/transcript.js';
@@ -259,6 +259,7 @@ function inputOf(
     keys: run.settings.config.ui.keys,
     bindings: run.settings.config.ui.bindings,
     editExternally: (text) => editExternally(run.settings, text),
+    openEditor: async (path) => (await runEditor(run.settings, path)) === 0,
     nextMode: () => {
       run.policy.next();
       offerPlanTool(run, sessions);

@@ -14,6 +14,9 @@ import { lastTools } from '../../kernel/core/projection.js';
 import type { SlashCommand } from '../../kernel/console/slash-command.js';
 import { toolsEvent } from '../../app/context-files.js';
 import type { Run } from '../../app/create-session.js';
+import { instructionFiles } from '../../kernel/console/instruction-files.js';
+import { instructionPlace } from '../../app/instructions/instruction-places.js';
+import { editableInstructions } from '../../app/instructions/listed-instructions.js';
 import type { Menu, MenuCommand } from '../../kernel/console/feature.js';
 import { resolveModel } from '../../app/model-resolution.js';
 import type { RunTools } from '../../app/open-tools.js';
@@ -33,6 +36,7 @@ export function replCommands(
   { keep, menus, themes }: { readonly keep: Keep; readonly menus: readonly Menu[]; readonly themes: Themes },
 ): () => readonly SlashCommand[] {
   const { settings, options, store, tables, toolbox, policy, spend } = run;
+  toolbox.parts.add(instructionFiles, (conversation) => editableInstructions(instructionPlace(settings), conversation));
   const ofProgram = slashCommands(table, {
     sessions,
     store,

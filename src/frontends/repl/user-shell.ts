@@ -129,18 +129,21 @@ async function recordRun(
   else await session.append({ kind: 'user', content: told, data: { note: true } });
 }
 
+/** Opens a file in `$VISUAL` or `$EDITOR` (else vi). Returns the exit code of the editor. */
+export async function runEditor({ env, cwd }: Pick<Settings, 'env' | 'cwd'>, path: string): Promise<number | null> {
+  const [file = 'vi', ...args] = (env.VISUAL || env.EDITOR || 'vi').split(/\s+/).filter((word) => word !== '');
+  return await runInteractive(file, [...args, path], cwd);
+}
+
 /** Edits `text` in `$VISUAL` or `$EDITOR` (else vi), in a private file. Returns null where the editor failed or changed
  * nothing. */
 export async function editExternally(settings: Settings, text: string): Promise<string | null> {
-  const [file = 'vi', ...args] = (settings.env.VISUAL || settings.env.EDITOR || 'vi')
-    .split(/\s+/)
-    .filter((word) => word !== '');
   ensurePrivateDirectory(settings.config.files.data);
   const folder = await mkdtemp(join(settings.config.files.data, 'edit-'));
   try {
     const path = join(folder, 'message.md');
     await writeFile(path, text, { mode: 0o600 });
-    if ((await runInteractive(file, [...args, path], settings.cwd)) !== 0) return null;
+    if ((await runEditor(settings, path)) !== 0) return null;
     const edited = (await readFile(path, 'utf8')).replace(/\n$/, '');
     return edited === text ? null : edited;
   } finally {

@@ -136,6 +136,8 @@ export interface CommandContext extends KeyNames {
    * with an indent. Returns the key of `options.keys` that ended it, or null. */
   page(title: string, text: string, options?: PageOptions): Promise<string | null>;
   setDraft(text: string): void;
+  /** Gives the terminal to the user's editor with this file. False: the editor failed. Null: there is no terminal to give. */
+  openEditor(path: string): Promise<boolean | null>;
   /** Sends a message, after a turn that runs. */
   send(text: string): void;
   /** Sends a text to the clipboard of tmux, or else of the terminal. Null where there is none. May not reject. */

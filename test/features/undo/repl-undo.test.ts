@@ -23,6 +23,7 @@ function screen(choices: readonly string[] = []): Screen {
   const offered: string[][] = [];
   const left = [...choices];
   const context: CommandContext = {
+    openEditor: () => Promise.resolve(null),
     signal: new AbortController().signal,
     copy: async () => null,
     setTheme: () => false,
