@@ -7,13 +7,13 @@ import { didYouMean } from '../../kernel/core/text.js';
 
 type Instructions = Pick<Repl, 'parts' | 'screen' | 'sessions'>;
 
-function listed({ parts, sessions }: Instructions): readonly InstructionEntry[] {
+function instructionsOf({ parts, sessions }: Instructions): readonly InstructionEntry[] {
   return parts.find(instructionFiles)?.(sessions.current().session.record.conversation()) ?? [];
 }
 
 /** Returns a row for each file of instructions, for the end of the list of notes. */
 export function instructionRows(repl: Instructions): readonly string[] {
-  const files = listed(repl);
+  const files = instructionsOf(repl);
   if (files.length === 0) return [];
   const rows = files.map(({ name, bytes, when }) => [name, when, bytes === 0 ? '' : `${Math.ceil(bytes / 4)} tokens`]);
   return ['', 'Instruction files (/memory open):', ...columns(rows)];
@@ -22,7 +22,7 @@ export function instructionRows(repl: Instructions): readonly string[] {
 /** `/memory open [file]`: opens a file of instructions in the user's editor. */
 export async function openInstructionFile(argument: string, repl: Instructions): Promise<void> {
   const { screen } = repl;
-  const files = listed(repl);
+  const files = instructionsOf(repl);
   const chosen = argument === '' ? await pickFile(files, repl) : fileNamed(argument, files);
   if (chosen === null) return;
   ensurePrivateDirectory(dirname(chosen.path));

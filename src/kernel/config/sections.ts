@@ -59,7 +59,7 @@ interface ProviderSection {
 /** The parts of a request beside the conversation. */
 interface RequestSection {
   readonly systemPrompt: string | null;
-  /** Stands in place of the default system prompt. */
+  /** Replaces the default system prompt. */
   readonly replacedPrompt: string | null;
   /** The name of the output style of new sessions. */
   readonly outputStyle: string | null;

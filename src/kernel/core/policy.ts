@@ -8,7 +8,7 @@ export type ApprovalMode = 'never' | 'dangerous' | 'mutating' | 'always';
 /** From loose to strict. */
 export const approvalModes = ['never', 'dangerous', 'mutating', 'always'] as const satisfies readonly ApprovalMode[];
 
-/** What other agents call a mode. `plan`: plan mode, over the mode that is set otherwise. */
+/** Maps the names of other agents to our modes. `plan`: plan mode, over the mode that is set otherwise. */
 export const approvalNames = {
   default: { mode: 'mutating' },
   'accept-edits': { mode: 'mutating', acceptsEdits: true },
