@@ -178,6 +178,37 @@ const rows: Readonly<Record<string, readonly [line: readonly string[], ours: rea
   'sandbox <command...>': [['sandbox', 'linux', 'ls'], null],
   'github <install|run>': [['github', 'install'], null],
   'pr <number>': [['pr', '123'], null],
+  'unarchive <session>': [['unarchive', id], null],
+  'a <task>': [['a', 'task_e_123456'], null],
+  'providers login [provider]': [
+    ['providers', 'login', 'openai'],
+    ['login', 'openai'],
+  ],
+  'providers logout [provider]': [['providers', 'logout'], ['logout']],
+  'providers list': [['providers', 'list'], ['providers']],
+  features: [['features'], null],
+  'features <command> <name>': [['features', 'enable', 'x'], null],
+  'auto-mode': [['auto-mode'], null],
+  'project purge [folder]': [['project', 'purge'], null],
+  ultrareview: [['ultrareview'], ['--print', '/review']],
+  'ultrareview <target>': [
+    ['ultrareview', 'main'],
+    ['--print', '/review main'],
+  ],
+  gateway: [['gateway'], null],
+  'hooks migrate': [['hooks', 'migrate'], null],
+  'install <source>': [
+    ['install', 'https://example.com/x'],
+    ['plugin', 'add', 'https://example.com/x'],
+  ],
+  list: [['list'], ['plugin', 'list']],
+  'debug [command]': [['debug', 'config'], null],
+  'app [folder]': [['app', '.'], null],
+  'exec-server': [['exec-server'], null],
+  'responses-api-proxy': [['responses-api-proxy'], null],
+  'execpolicy check <command...>': [['execpolicy', 'check', 'ls'], null],
+  'console [command]': [['console', 'login'], null],
+  'db path': [['db', 'path'], null],
 };
 
 test('every command of another program has a row, is no command of ours, and says one thing', () => {
@@ -213,7 +244,6 @@ test.each([
   ['exec', 'the', 'tests'],
   ['update', 'the', 'docs'],
   ['install', 'the', 'dependencies'],
-  ['install', 'lodash'],
   ['run', 'tests'],
   ['run', 'the', 'tests'],
   ['auth', 'the', 'user', 'with', 'a', 'token'],
@@ -225,6 +255,10 @@ test.each([
   ['delete', 'parser'],
   ['delete the old logs'],
   ['pr', 'descriptions'],
+  ['list', 'the', 'tests'],
+  ['debug', 'the', 'parser'],
+  ['features', 'of', 'this', 'program'],
+  ['install', 'lodash'],
 ])('%s %s … is a prompt', (...words) => {
   expect(translateLine(words, verbs)).toEqual(words);
 });

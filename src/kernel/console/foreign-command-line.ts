@@ -35,6 +35,7 @@ const claude = 'Claude Code';
 const codex = 'Codex';
 const gemini = 'Gemini CLI';
 const opencode = 'opencode';
+const pi = 'pi';
 
 /** Edits of files run unasked, all other changes need approval. */
 const editsRun = ['--approval', 'mutating', '--allowed-tools', 'Edit(**)'];
@@ -284,6 +285,7 @@ export const foreignFlags: readonly ForeignFlag[] = [
 const id = /^(?=.*\d)[\w-]{6,}$/;
 const word = /^[\w./:@-]+$/;
 const anything = /[^]/;
+
 /** A prompt in quotes. */
 const sentence = /\s/;
 const upgradeHint = 'agent upgrade shows how to upgrade.';
@@ -478,4 +480,76 @@ export const foreignCommands: readonly ForeignCommand[] = [
     needs: 1,
     instead: 'Check the branch out (gh pr checkout <number>), then run agent.',
   },
+  // Rarer ones
+  {
+    usage: 'unarchive <session>',
+    of: codex,
+    takes: [id],
+    needs: 1,
+    instead: 'Nothing to do: sessions are not archived; agent sessions list lists them.',
+  },
+  {
+    usage: 'a <task>',
+    of: codex,
+    takes: [/^task_\w+$/],
+    needs: 1,
+    instead: 'Changes are made in the folder itself; agent undo reverts them.',
+  },
+  { usage: 'providers login [provider]', of: opencode, takes: [word], gives: ['login', '$1'] },
+  { usage: 'providers logout [provider]', of: opencode, takes: [word], gives: ['logout', '$1'] },
+  { usage: 'providers list', of: opencode, gives: ['providers'] },
+  { usage: 'features', of: codex, instead: 'agent config show lists every setting.' },
+  {
+    usage: 'features <command> <name>',
+    of: codex,
+    takes: [/^(?:enable|disable)$/, word],
+    needs: 2,
+    instead: 'Use agent config set <key> <value>: agent config show lists the keys.',
+  },
+  { usage: 'auto-mode', of: claude, instead: 'docs/approval.md says what needs approval in each mode.' },
+  { usage: 'project purge [folder]', of: claude, takes: [word], instead: 'agent sessions prune deletes old sessions.' },
+  { usage: 'ultrareview', of: claude, gives: ['--print', '/review'] },
+  { usage: 'ultrareview <target>', of: claude, takes: [word], needs: 1, gives: ['--print', '/review $1'] },
+  { usage: 'gateway', of: claude, instead: 'Set the base_url of a provider: docs/providers.md.' },
+  {
+    usage: 'hooks migrate',
+    of: gemini,
+    instead: 'agent import lists the hooks of Gemini CLI; write new ones as docs/extending.md says.',
+  },
+  {
+    usage: 'install <source>',
+    of: pi,
+    takes: [/^(?:npm:|git:|https?:)\S+$/],
+    needs: 1,
+    gives: ['plugin', 'add', '$1'],
+  },
+  { usage: 'list', of: pi, gives: ['plugin', 'list'] },
+  {
+    usage: 'debug [command]',
+    of: `${codex}, ${opencode}`,
+    takes: [/^(?:agent|app-server|config|file|lsp|models|paths|prompt-input|rg|skill|snapshot)$/],
+    instead: 'agent doctor checks this machine; --debug prints the log to stderr.',
+  },
+  {
+    usage: 'app [folder]',
+    of: codex,
+    takes: [pathLike],
+    instead: 'There is no desktop program; agent serve shows sessions in a browser.',
+  },
+  { usage: 'exec-server', of: codex, instead: 'Programs use agent -p --input-format stream-json.' },
+  { usage: 'responses-api-proxy', of: codex, instead: 'Set the base_url of a provider: docs/providers.md.' },
+  {
+    usage: 'execpolicy check <command...>',
+    of: codex,
+    takes: [anything],
+    needs: 1,
+    instead: 'agent tools check bash <json> shows how a command is judged.',
+  },
+  {
+    usage: 'console [command]',
+    of: opencode,
+    takes: [/^(?:login|logout|switch|orgs|open)$/],
+    instead: 'There is no account to sign in to; agent login connects a provider.',
+  },
+  { usage: 'db path', of: opencode, instead: 'agent config path --json names the database.' },
 ];
