@@ -2,6 +2,7 @@ import { askAndPlan } from '../features/ask-and-plan/ask-and-plan-feature.js';
 import { backgroundTasks } from '../features/background-tasks/background-tasks-feature.js';
 import { codeExecution } from '../features/code-execution/code-execution-feature.js';
 import { customTools } from '../features/custom-tools/custom-tools-feature.js';
+import { diagnostics } from '../features/diagnostics/diagnostics-feature.js';
 import { docsSearch } from '../features/docs-search/docs-search-feature.js';
 import { goal } from '../features/goal/goal-feature.js';
 import { historyImport } from '../features/history-import/history-import-feature.js';
@@ -55,6 +56,7 @@ export const features: readonly Feature[] = [
   undo,
   promptStash,
   terminalPrograms,
+  diagnostics,
   ownShellFeature,
   telemetry,
   attachments,

@@ -82,7 +82,8 @@ export async function openToolbox(
   const parts = new Parts();
   const shellTool = (background: Background) => coreTools(settings, { processes, parts }, background).find(isShell);
   const { notify } = host;
-  const opened = await openToolsParts({ settings, processes, marker, registry, parts, shellTool, notify });
+  const isOn = (set: string): boolean => isSwitchedOn(set, settings, chosen);
+  const opened = await openToolsParts({ settings, processes, marker, isOn, registry, parts, shellTool, notify });
   const catalogue = createCatalogue(coreTools(settings, { processes, parts }), {
     settings,
     processes,
@@ -155,6 +156,14 @@ async function refuseStrayLimits({ config, loaded }: ToolSource, catalogue: Cata
     catalogue.sets.flatMap(({ tools }) => tools),
   );
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
+}
+
+/** Returns true for a set of the settings that `--tools` does not take away, and for one that it adds. */
+function isSwitchedOn(set: string, { config }: ToolSource, chosen: string | boolean | undefined): boolean {
+  const items = String(chosen)
+    .split(',')
+    .map((item) => item.trim());
+  return items.includes(`+${set}`) || (config.tools.toolsets.includes(set) && !items.includes(`-${set}`));
 }
 
 /** Returns the sets that are switched on: those of the settings, the user's own tools where there are some, and in a

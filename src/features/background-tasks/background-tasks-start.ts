@@ -1,4 +1,5 @@
 import type { Session } from '../../kernel/agent/session.js';
+import { addNote } from '../../kernel/agent/session-note.js';
 import type { Event } from '../../kernel/core/event.js';
 import { isRecord } from '../../kernel/core/json.js';
 import { loadOnce, longestTimerMs } from '../../kernel/core/runtime.js';
@@ -55,7 +56,7 @@ function createOpenedJobs(): { readonly jobs: OpenedJobs; readonly background: B
     const jobs = createJobs({ clock: () => performance.now(), schedule });
     const attach = (session: Session): (() => void) =>
       jobs.attach(session.id, recordedJobs(session.events()).next, (job, lastWords) => {
-        tell(session, endNote(job, lastWords));
+        addNote(session, endNote(job, lastWords));
       });
     for (const session of sessions.keys()) sessions.set(session, attach(session));
     started = jobs;
@@ -87,12 +88,6 @@ function schedule(callback: () => void, delayMs: number): () => void {
   return () => {
     clearTimeout(timer);
   };
-}
-
-/** Adds a note for the model. Between turns it appears in the record and on the screen at once. */
-function tell(session: Session, note: string): void {
-  if (session.busy()) session.tell(note);
-  else void session.append({ kind: 'user', content: note, data: { note: true } });
 }
 
 /** Returns notes for the model about jobs that an earlier run of the program has left open in the record. */

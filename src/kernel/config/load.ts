@@ -118,7 +118,7 @@ const profiles: Readonly<Record<string, Values>> = {
     max_tool_calls: 1,
     tool_timeout_ms: 1000,
     max_output_size: 65_536,
-    tools: { fs: false, exec: false, mcp: false },
+    tools: { fs: false, exec: false, mcp: false, diagnostics: false },
   },
 };
 

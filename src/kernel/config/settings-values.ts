@@ -61,6 +61,7 @@ export interface SettingsValues {
     readonly todo: boolean;
     readonly agents: boolean;
     readonly mcp: boolean;
+    readonly diagnostics: boolean;
     readonly confirm: boolean;
     readonly bash: {
       readonly shell: 'clean' | 'own';

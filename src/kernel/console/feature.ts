@@ -81,6 +81,8 @@ export interface ToolsHost {
   readonly processes: ProcessRunner;
   /** The variable that marks every process of this run. */
   readonly marker: { readonly name: string; readonly value: string };
+  /** Returns true if the settings or `--tools` switch this set on. */
+  readonly isOn: (set: string) => boolean;
   /** The tools that are offered; empty at first. */
   readonly registry: Registry;
   /** Takes what the tools, commands and other parts of the feature use. */

@@ -50,7 +50,7 @@ test('without any file every default of the contract holds and nothing is writte
       sandbox: 'off',
       rules: { allow: [], ask: [], deny: [] },
     },
-    tools: { toolsets: ['fs', 'exec', 'mcp'], limits: {} },
+    tools: { toolsets: ['fs', 'exec', 'mcp', 'diagnostics'], limits: {} },
     exec: { timeoutS: 120, maxTimeoutS: 600, shell: 'clean', env: {} },
     http: {
       idleTimeoutMs: 90_000,
@@ -184,7 +184,7 @@ test('every kind of key has its variable, typed', async () => {
   ]).toEqual([
     'openai/gpt-5.2',
     'openai-chat',
-    { toolsets: ['mcp'], limits: { file_read: { rate_per_min: 7 }, bash: { timeout_ms: 5 } } },
+    { toolsets: ['mcp', 'diagnostics'], limits: { file_read: { rate_per_min: 7 }, bash: { timeout_ms: 5 } } },
     10,
     0.5,
     ['**/x'],
@@ -318,7 +318,7 @@ test('a problem in the user file is named with its place and the nearest key; th
     ['F:7:25: "fs.deny.1" must be a string that is not empty, not 5', 7, 25, 'fs.deny.1', undefined],
     ['F:8:3: unknown key "colour"', 8, 3, 'colour', undefined],
   ]);
-  expect([config.limits.maxToolCalls, config.tools.toolsets]).toEqual([9, ['fs', 'exec', 'mcp']]);
+  expect([config.limits.maxToolCalls, config.tools.toolsets]).toEqual([9, ['fs', 'exec', 'mcp', 'diagnostics']]);
 });
 
 test('a file that cannot be settings is one problem, never a crash or a wait', async () => {

@@ -50,7 +50,7 @@ test('an untrusted project may only tighten policy and choose a model by name', 
     10,
     1,
     30,
-    { toolsets: ['fs', 'mcp'], limits: { grep: { rate_per_min: 3 }, bash: { timeout_ms: 1000 } } },
+    { toolsets: ['fs', 'mcp', 'diagnostics'], limits: { grep: { rate_per_min: 3 }, bash: { timeout_ms: 1000 } } },
     ['**/u', '**/p'],
   ]);
 });

@@ -94,7 +94,7 @@ test('a set says its sentence in the prompt of a session that has one of its too
 test('docs/toolsets.md names every set of a feature, with its tools', () => {
   const page = readFileSync(join(import.meta.dirname, '../../../docs/toolsets.md'), 'utf8');
   for (const [set, { tools: names }] of featureToolsets
-    .filter(({ name }) => name !== 'mcp')
+    .filter(({ name, tools }) => name !== 'mcp' && tools?.length !== 0)
     .map((set) => [set.name, set] as const))
     expect(page).toContain(`\n| \`${set}\` | ${names?.map((name) => `\`${name}\``).join(', ') ?? 'yours'} |`);
 });
@@ -111,7 +111,7 @@ test('that a tool of the program takes nothing else is checked and not sent', as
 });
 
 test('the settings have a switch for each set of the program, and its name in `toolsets`', () => {
-  const { confirm: _confirm, limits: _limits, ...switches } = document.properties.tools.properties;
+  const { confirm: _confirm, limits: _limits, bash: _bash, ...switches } = document.properties.tools.properties;
   const expected = toolsets.map(({ name, on, about }) => [name, { type: 'boolean', description: about, default: on }]);
   expect(Object.entries(switches)).toEqual(expected);
   const names = toolsets.flatMap(({ name, on }) => (on ? [`-${name}`] : [name, `-${name}`]));
@@ -129,11 +129,11 @@ async function load(file: object, env: Readonly<Record<string, string>> = {}) {
 test('sets are switched on by the settings and by the environment, and off wins from another place', async () => {
   const on = async (file: object, env?: Readonly<Record<string, string>>) =>
     (await load(file, env)).config.tools.toolsets.join();
-  expect(await on({})).toBe('fs,exec,mcp');
-  expect(await on({ toolsets: ['math'] })).toBe('fs,exec,math,mcp');
-  expect(await on({}, { AGENT_TOOLSETS: 'time, math' })).toBe('fs,exec,time,math,mcp');
-  expect(await on({ tools: { math: true, fs: false } })).toBe('exec,math,mcp');
-  expect(await on({ toolsets: ['math'] }, { AGENT_TOOLS_MATH: 'false' })).toBe('fs,exec,mcp');
+  expect(await on({})).toBe('fs,exec,mcp,diagnostics');
+  expect(await on({ toolsets: ['math'] })).toBe('fs,exec,math,mcp,diagnostics');
+  expect(await on({}, { AGENT_TOOLSETS: 'time, math' })).toBe('fs,exec,time,math,mcp,diagnostics');
+  expect(await on({ tools: { math: true, fs: false } })).toBe('exec,math,mcp,diagnostics');
+  expect(await on({ toolsets: ['math'] }, { AGENT_TOOLS_MATH: 'false' })).toBe('fs,exec,mcp,diagnostics');
 });
 
 test('one place that switches a set on and off is told so', async () => {
