@@ -367,7 +367,7 @@ function modelFacts(
 ): Omit<SessionParts['models'], 'forRole'> {
   const { models } = settings.config.provider;
   return {
-    planning: policy.planning,
+    planning: () => policy.planning(),
     budget: (ref) => spend.budget(ref, parts.maxCostUsd(events())),
     fallbacks: (ref, own) => fallbackModels(settings, ref, own),
     price: (ref) => findModel(ref.provider, ref.model, models)?.price ?? null,

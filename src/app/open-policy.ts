@@ -30,8 +30,7 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
   /** The mode that the user set, and the one that counts. */
   let chosen = settings.config.policy.approval;
   let mode = chosen;
-  let { rules } = settings.config.policy;
-  let { acceptsEdits, planning, sandbox } = settings.config.policy;
+  let { acceptsEdits, planning, rules, sandbox } = settings.config.policy;
   /** The edits are accepted in one mode: a stricter one asks about them. */
   const rulesNow = (): Rules =>
     acceptsEdits && mode === 'mutating' ? { ...rules, allow: [...rules.allow, ...editRules(settings)] } : rules;
@@ -41,8 +40,7 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
   const changeRules: SwitchablePolicy['changeRules'] = async (list, change) => {
     const { keepRules } = await loadPermissions();
     const { own, next, kept } = await keepRules(settings, list, change);
-    const gone = new Set(own.map(ruleKey));
-    rules = { ...rules, [list]: [...rules[list].filter((rule) => !gone.has(ruleKey(rule))), ...next] };
+    rules = { ...rules, [list]: withoutRules(rules[list], own).concat(next) };
     policy = loaded();
     return kept;
   };
@@ -90,6 +88,11 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
     assess: async (call, cwd, session) => await (await policy.get()).assess(call, cwd, session),
     dangersOf: async (paths) => (await (await policy.get()).dangersOf?.(paths)) ?? [],
   };
+}
+
+function withoutRules(rules: readonly Rule[], gone: readonly Rule[]): readonly Rule[] {
+  const keys = new Set(gone.map(ruleKey));
+  return rules.filter((rule) => !keys.has(ruleKey(rule)));
 }
 
 /** Returns the rules that allow edits of files in the directories of the run. */

@@ -9,7 +9,7 @@ import { isSwitchedOff, type LoadedConfig } from '../kernel/config/load.js';
 import { type ConfigProblem, fileProblem, issueProblem, readConfigFile } from '../kernel/config/settings-file.js';
 import { type Issue, keyText } from '../kernel/config/settings-schema.js';
 import type { ToolSpec } from '../kernel/core/event.js';
-import type { JsonSchema } from '../kernel/core/json.js';
+import { isRecord } from '../kernel/core/json.js';
 import { nearestName } from '../kernel/core/text.js';
 import type { Registry, Sandbox, Tool } from '../kernel/core/tool.js';
 import { createSecretPaths } from '../kernel/permissions/guarded-paths.js';
@@ -294,13 +294,13 @@ export function toolNames(): readonly string[] {
   ];
 }
 
-/** Returns the descriptions of the tools that a model is sent. This program checks that a call has no other arguments,
- * so the schemas of its own tools leave that rule out: it would cost tokens in every request. */
+/** Returns the descriptions of the tools that a model is sent. This program checks each call against the whole schema, so
+ * the schemas of its own tools leave out rules that calls hardly ever break: they would cost tokens in every request. */
 export function toolSpecs(registry: Registry): readonly ToolSpec[] {
   return registry.list().map(({ name, description, input_schema, toolset }) => ({
     name,
     description,
-    input_schema: ownSets.has(toolset.name) ? withoutClosing(input_schema) : input_schema,
+    input_schema: ownSets.has(toolset.name) ? shortSchema(input_schema) : input_schema,
   }));
 }
 
@@ -311,10 +311,17 @@ const ownSets: ReadonlySet<string> = new Set(
     .map(({ name }) => name),
 );
 
-function withoutClosing(schema: JsonSchema): JsonSchema {
-  const drop = (key: string, value: unknown): unknown =>
-    key === 'additionalProperties' && value === false ? undefined : value;
-  return JSON.parse(JSON.stringify(schema, drop)) as JsonSchema;
+/** No other arguments, no empty texts or lists, no numbers below 0 or 1. */
+function isUnsaid(key: string, value: unknown): boolean {
+  if (key === 'additionalProperties') return value === false;
+  return ['minLength', 'minItems', 'minimum'].includes(key) && (value === 0 || value === 1);
+}
+
+function shortSchema<T>(schema: T): T {
+  if (Array.isArray(schema)) return schema.map((part: unknown) => shortSchema(part)) as T;
+  if (!isRecord(schema)) return schema;
+  const kept = Object.entries(schema).filter(([key, value]) => !isUnsaid(key, value));
+  return Object.fromEntries(kept.map(([key, value]) => [key, shortSchema(value)])) as T;
 }
 
 type Place = Pick<Settings, 'cwd' | 'env' | 'home' | 'config'> & Partial<Pick<Settings, 'directories'>>;

@@ -361,8 +361,8 @@ export function agentTool(
       properties: {
         agent: { type: 'string' },
         prompt: { type: 'string', description: 'the whole task, and what to report' },
-        description: { type: 'string', description: 'the task in three to six words' },
-        resume: { type: 'string', description: 'agent_session_id of an earlier result: continues that agent' },
+        description: { type: 'string', description: 'three to six words' },
+        resume: { type: 'string', description: 'agent_session_id to continue' },
       },
       required: ['agent', 'prompt', 'description'],
       additionalProperties: false,
@@ -385,9 +385,8 @@ export function agentTool(
 }
 
 const about =
-  'Has another agent do a task in a separate context; returns its last message. It knows nothing of this ' +
-  'conversation. For separate work that would fill this conversation, not for a call or two. Calls of agents ' +
-  'that only read, made in one response, run side by side.';
+  'Gives a separate task to another agent; returns its last message. It knows nothing of this conversation. Not for ' +
+  'a call or two. Agents that only read run side by side if called in one response.';
 
 /** The first ones with their descriptions, as far as those have room. */
 function linesOf(agents: readonly AgentRole[]): readonly string[] {

@@ -90,7 +90,7 @@ export function bashTool(options: BashOptions): DefinedTool {
     effect: 'execute',
     placeholders: 'shell',
     guidance: {
-      line: 'Use bash for builds, tests and git. Commands have no terminal and no input; do not start editors or pagers.',
+      line: 'Use bash for builds, tests and git; do not start editors or pagers.',
     },
     description: 'Run a shell command. No terminal, stdin is empty; cd and variables do not carry over.',
     schema: schemaOf(options),
