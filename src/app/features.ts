@@ -16,6 +16,7 @@ import { promptStash } from '../features/prompt-stash/prompt-stash-feature.js';
 import { promptsAndSkills } from '../features/prompts-and-skills/prompts-and-skills-feature.js';
 import { review } from '../features/review/review-feature.js';
 import { scheduledTasks } from '../features/scheduled-tasks/scheduled-tasks-feature.js';
+import { sideQuestion } from '../features/side-question/side-question-feature.js';
 import { smallTools } from '../features/small-tools/small-tools-feature.js';
 import { subagents } from '../features/subagents/subagents-feature.js';
 import { teamStore } from '../features/team-store/team-store-feature.js';
@@ -55,6 +56,7 @@ export const features: readonly Feature[] = [
   teamStore,
   undo,
   promptStash,
+  sideQuestion,
   terminalPrograms,
   diagnostics,
   ownShellFeature,

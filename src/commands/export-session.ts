@@ -171,6 +171,8 @@ function block(entry: ExportEntry): string {
       return callBlock(entry);
     case 'shell':
       return `**!!** \`${entry.command.replaceAll('`', "'")}\`\n\n${fence(entry.output)}`;
+    case 'side_question':
+      return `*Side question, not part of the conversation:* ${entry.question.replaceAll('\n', ' ')}\n\n${quoted(entry.answer)}`;
     case 'compaction':
       return `*A summary of events ${entry.from} to ${entry.to}:*\n\n${quoted(entry.text)}`;
     case 'event':

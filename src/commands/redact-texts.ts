@@ -180,6 +180,8 @@ function emptied(event: Event): Pick<EventDraft, 'content' | 'data'> | null {
         },
       };
     }
+    case 'side_question':
+      return { content: placeholder, data: { question: placeholder, answer: placeholder, usage: known.data.usage } };
     case 'shell':
       return { content: placeholder, data: { command: placeholder, exit_code: known.data.exit_code } };
     case 'error':

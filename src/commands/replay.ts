@@ -142,6 +142,8 @@ function lines(entry: ExportEntry): string {
       return `? ${entry.summary}`;
     case 'shell':
       return `!! ${entry.command}\n${indented(entry.output)}`;
+    case 'side_question':
+      return `(side question: ${entry.question})\n${indented(entry.answer)}`;
     case 'compaction':
       return `(a summary of events ${entry.from} to ${entry.to})\n${indented(entry.text)}`;
     case 'event':

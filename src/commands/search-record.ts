@@ -319,7 +319,14 @@ async function eventsOf(hit: SearchHit, { store, settings }: Repl): Promise<read
 
 /** The number of events before and after a hit that are shown. */
 const mostAround = 100;
-const shownKinds: ReadonlySet<string> = new Set(['user', 'assistant', 'tool_call', 'tool_result', 'shell']);
+const shownKinds: ReadonlySet<string> = new Set([
+  'user',
+  'assistant',
+  'tool_call',
+  'tool_result',
+  'shell',
+  'side_question',
+]);
 
 /** The events around one as lines, and at which of them it begins. */
 function around(events: readonly Event[], seq: number): { readonly lines: readonly string[]; readonly at: number } {

@@ -56,6 +56,7 @@ export function commandContext(
     pick: (options) => answered(() => dialogs.pick(options, calledAt)),
     hidden: (question) => answered(() => dialogs.hidden(question)),
     page: async (title, text, options) => (signal.aborted ? null : await dialogs.page(title, text, calledAt, options)),
+    box: (options) => answered(() => dialogs.box(options, calledAt, signal)),
     copy: async (text) => {
       if ((await keepInTmux?.(text)) === true) return 'tmux';
       display.copy(text);

@@ -59,6 +59,7 @@ export function eventText(raw: Event, reasoningOf: ReasoningOf = unreadable): st
   const event = knownEvent(raw);
   if (event?.kind === 'tool_call') return `${event.content}\n${event.data.function.arguments}`;
   if (event?.kind === 'tool_result') return resultText(event.content, event.data);
+  if (event?.kind === 'side_question') return `${event.data.question}\n\n${event.data.answer}`;
   const reasoning = reasoningIn(raw, reasoningOf);
   if (reasoning !== '')
     return [`[reasoning]\n${reasoning}`, ...(event?.content ? [`[answer]\n${event.content}`] : [])].join('\n\n');

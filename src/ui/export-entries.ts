@@ -23,6 +23,13 @@ export type ExportEntry =
       readonly decision: string | null;
     }
   | {
+      readonly type: 'side_question';
+      readonly seq: number;
+      readonly at: number;
+      readonly question: string;
+      readonly answer: string;
+    }
+  | {
       readonly type: 'shell';
       readonly seq: number;
       readonly at: number;
@@ -148,6 +155,10 @@ function entryOf(
     case 'compaction': {
       const { from_seq: from, to_seq: to } = event.data;
       return { type: 'compaction', seq, at, from, to, text: event.content };
+    }
+    case 'side_question': {
+      const { question, answer } = event.data;
+      return { type: 'side_question', seq, at, question, answer };
     }
     case 'shell':
       return { type: 'shell', seq, at, command: event.data.command, output: event.content };

@@ -133,6 +133,8 @@ function inner(entry: ExportEntry, markup: Markup, isLive: boolean): string {
       return callBlock(entry, markup, isLive);
     case 'shell':
       return `<details open><summary><code>!! ${escaped(entry.command)}</code></summary>${pre(entry.output)}</details>`;
+    case 'side_question':
+      return `<details open><summary>Side question, not part of the conversation: ${escaped(entry.question)}</summary>${markup.prose(entry.answer)}</details>`;
     case 'compaction':
       return `<details open><summary>A summary replaces events ${entry.from} to ${entry.to}</summary>${markup.prose(entry.text)}</details>`;
     case 'event':

@@ -19,8 +19,9 @@ import { patienceMs, type Timers } from '../kernel/core/timers.js';
 import type { View } from './view.js';
 import { missingPart } from '../kernel/core/missing-part.js';
 
-/** The work that keeps the input busy beside a turn: a slash command, or a `!command` of the user. */
-type WorkKind = 'command' | 'shell';
+/** The work that keeps the input busy beside a turn: a slash command, or a `!command` of the user. A `beside` command
+ * keeps nothing busy. */
+type WorkKind = 'command' | 'shell' | 'beside';
 
 /** Runs what the user types, one thing after the other: messages become turns of the session, slash commands and
  * `!command`s run as work of the screen. A text that comes while something runs waits in the session's queue. When the
@@ -109,7 +110,7 @@ class TurnQueue implements Turns {
     this.#session.interrupt();
   }
   stop(): boolean {
-    return this.#abort('shell') || this.#abort('command');
+    return this.#abort('shell') || this.#abort('command') || this.#abort('beside');
   }
   runsShell(): boolean {
     return [...this.#works.values()].includes('shell');
@@ -137,7 +138,7 @@ class TurnQueue implements Turns {
     return joinMessages(this.#session.takeQueue());
   }
   busy(): boolean {
-    return this.#works.size > 0 || this.#session.busy();
+    return this.#isHeldUp() || this.#session.busy();
   }
 
   /** Returns false if `text` is a message. */
@@ -152,14 +153,18 @@ class TurnQueue implements Turns {
 
   /** Returns true if a command, or a `!command` (undefined), has to wait for what runs. */
   #holds(command: SlashCommand | undefined): boolean {
-    if (command?.leaves === true) return false;
-    return this.#works.size > 0 || (command?.waits === true && this.#session.busy());
+    if (command?.leaves === true || command?.beside === true) return false;
+    return this.#isHeldUp() || (command?.waits === true && this.#session.busy());
+  }
+
+  #isHeldUp(): boolean {
+    return [...this.#works.values()].some((kind) => kind !== 'beside');
   }
 
   #runCommand(typed: TypedCommand): void {
     const { command } = typed;
     const line = `/${typed.name} ${typed.argument}`.trimEnd();
-    this.#work('command', async (signal) => {
+    this.#work(command?.beside === true ? 'beside' : 'command', async (signal) => {
       const found = command ?? (await this.#newCommand(typed));
       if (!found) this.#d.onFailure(unknownCommand(typed, this.#d.commands()));
       await found?.run(typed.argument, this.#d.context(signal, line)).catch((error: unknown) => {
@@ -180,7 +185,7 @@ class TurnQueue implements Turns {
     const { signal } = controller;
     this.#works.set(controller, kind);
     const cancelled = new Promise<void>((resolve) => {
-      if (kind === 'command')
+      if (kind !== 'shell')
         signal.addEventListener('abort', () => {
           resolve();
         });

@@ -199,6 +199,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
     case 'system':
     case 'tools':
     case 'shell':
+    case 'side_question':
     case 'model':
     case 'error':
     case 'task':
@@ -266,7 +267,7 @@ function resulted(view: View, event: Extract<KnownEvent, { readonly kind: 'tool_
 }
 
 /** Requests beside the conversation say nothing of how full its context is. */
-const besideTheTurn: ReadonlySet<unknown> = new Set(['web_search', 'title', 'hook', 'goal']);
+const besideTheTurn: ReadonlySet<unknown> = new Set(['web_search', 'title', 'hook', 'goal', 'side_question']);
 
 function addUsage(totals: Totals, raw: Event): Totals {
   const usage = spentBy(raw);

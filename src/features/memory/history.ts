@@ -66,14 +66,16 @@ interface Wanted {
   readonly cwd: string | undefined;
 }
 
-/** Finds the newest events with all words of the query. What the model still sees of its own session is left out. */
+/** Finds the newest events with all words of the query. What the model still sees of its own session is left out,
+ * and so are side questions, which no conversation has. */
 export async function earlierEvents(history: History, session: SessionView, wanted: Wanted): Promise<FoundEvents> {
   const { query, limit, cwd } = wanted;
   const hidden = seenFrom(session);
   let hits: readonly SearchHit[] = [];
   for (let asked = limit * 2; ; asked *= 5) {
     const all = await history.search(query, asked, cwd);
-    const isNew = (hit: SearchHit): boolean => (hit.sessionId !== session.id || hit.seq < hidden) && !isEcho(hit);
+    const isNew = (hit: SearchHit): boolean =>
+      (hit.sessionId !== session.id || hit.seq < hidden) && hit.kind !== 'side_question' && !isEcho(hit);
     hits = all.filter(isNew).slice(0, limit);
     if (hits.length === limit || all.length < asked || asked > mostLooked) break;
   }

@@ -97,6 +97,7 @@ const texts: Readonly<Record<string, (event: Searched, data: () => Data) => stri
   user: ({ content }) => start(content ?? ''),
   assistant: ({ content }) => start(content ?? ''),
   shell: ({ content }, data) => `${looseText(data()['command'])}\n${start(content ?? '')}`,
+  side_question: (_event, data) => `${looseText(data()['question'])}\n${start(looseText(data()['answer']))}`,
   tool_call: (_event, data) => {
     const { name, arguments: args } = recordOf(data()['function']);
     if (typeof name !== 'string' || typeof args !== 'string') return null;

@@ -206,6 +206,11 @@ function createContext(command: SlashCommand, outcome: Outcome, signal: AbortSig
       return Promise.resolve(null);
     },
     openEditor: () => Promise.resolve(null),
+    box: async ({ content, whole }) => {
+      await whole;
+      outcome.output.push(content().text);
+      return null;
+    },
     setDraft: (text) => {
       outcome.output.push(text);
     },

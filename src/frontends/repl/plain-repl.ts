@@ -14,7 +14,7 @@ import { canKeep, lineAnswer, questionLines } from '../../ui/question-lines.js';
 import type { ItemStyle } from '../../ui/item-style.js';
 import { renderMarkdown } from '../../ui/markdown/incremental.js';
 import { defaultDetail, type LendTerminal, type ReplHandle, type ReplOptions } from '../../ui/repl-options.js';
-import { type CommandContext, isCommandLine } from '../../kernel/console/slash-command.js';
+import { type BoxOptions, type CommandContext, isCommandLine } from '../../kernel/console/slash-command.js';
 import { createTheme } from '../../kernel/console/theme.js';
 import { createLeaving, createTimers, type Leaving, pauseMs, type Timers } from '../../kernel/core/timers.js';
 import { createTurns, shellEnd, type ShellLine, shellLine, type Turns } from '../../ui/turn-runner.js';
@@ -502,6 +502,7 @@ class PlainRepl implements ReplHandle {
         if (!options?.keys) print(`${title}\n${text}`);
         return options?.keys ? 'enter' : null;
       },
+      box: (options) => this.#box(options, signal),
       send: (text) => {
         if (!signal.aborted) this.#turns.sendFirst(text);
       },
@@ -519,6 +520,17 @@ class PlainRepl implements ReplHandle {
         this.exit();
       },
     };
+  }
+
+  /** Prints a box once its text is whole, and asks for what its keys would do. */
+  async #box({ whole, content, keys }: BoxOptions, signal: AbortSignal): Promise<string | null> {
+    await whole;
+    if (signal.aborted) return null;
+    const { title, text, state } = content();
+    this.#lines([sanitize(title), ...this.#plainText(text).split('\n'), ...(state === '' ? [] : [sanitize(state)])]);
+    const items = Object.entries(keys()).map(([value, label]) => ({ value, label }));
+    if (items.length === 0) return null;
+    return await this.#pick<string>({ title: 'And then? An empty line does nothing.', items }, signal);
   }
 
   #pick<T>({ title, items, current, more, confirms = false }: Picking<T>, signal: AbortSignal): Promise<T | null> {

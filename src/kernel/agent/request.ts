@@ -15,6 +15,7 @@ import { withdrawRefused, withFiles } from './attached-files.js';
 import { allowanceOf, budgetOf, cutFault, spendingWarning, spentUsd } from './budget.js';
 import type { TurnDeps } from './dependencies.js';
 import { askForRole } from './model-roles.js';
+import { sideConversation } from './side-question.js';
 
 /** The number of calls beyond `max_tool_calls` that are still read, recorded and refused, so that the model sees
  * them fail. The answer is not read any further. */
@@ -251,6 +252,43 @@ export async function requestVerdict(
   return { text: draft.text, fault: draft.fault ?? cutByMoney(d, draft) };
 }
 
+/** The answer to a side question. `usage` is recorded already. */
+export interface SideAnswer {
+  readonly text: string;
+  readonly usage: UsageData | null;
+  readonly fault: Fault | null;
+}
+
+/** Asks the model a question about the conversation, beside whatever runs, and records what that used. The request
+ * begins like those of the conversation, so that it uses their cache, and forbids calls. `onText` gets the whole
+ * answer so far. */
+export async function requestSideAnswer(
+  d: TurnDeps,
+  question: string,
+  onText: (text: string) => void,
+  signal: AbortSignal,
+): Promise<SideAnswer> {
+  const { ref } = d.model();
+  const allowance = allowanceOf(d);
+  if (!allowance.allowed) return { text: '', usage: null, fault: allowance.fault };
+  const responseId = `r${(d.record.events().at(-1)?.seq ?? 0) + 1}s${d.host.sha256(question).slice(0, 8)}`;
+  let text = '';
+  const emit: TurnDeps['emit'] = (event) => {
+    if (event.type === 'text_delta') text += event.text;
+    else if (event.type === 'retry_scheduled') text = '';
+    else return;
+    onText(text);
+  };
+  const conversation = sideConversation(d.record.conversation(), d.record.projection.openCalls(), question);
+  const draft = await listen({ ...d, emit }, conversation, 'none', signal);
+  await recordUsage(d, ref, responseId, draft, 'side_question');
+  return {
+    text: draft.text.trim(),
+    usage: usageData(ref, responseId, draft, 'side_question'),
+    fault: draft.fault ?? cutByMoney(d, draft),
+  };
+}
+
 /** Returns the first line without what models put around a title. */
 function titleOf(text: string): string {
   const [line = ''] = text.trim().split('\n');
@@ -302,34 +340,41 @@ async function recordUsage(
   d: TurnDeps,
   ref: ModelRef,
   responseId: string,
-  { usage, costUsd }: Pick<Draft, 'usage' | 'costUsd'>,
+  spent: Pick<Draft, 'usage' | 'costUsd'>,
   purpose?: UsageData['purpose'],
 ): Promise<void> {
-  if (!usage) return;
+  const { usage, costUsd } = spent;
+  const data = usageData(ref, responseId, spent, purpose);
+  if (!usage || !data) return;
   const missed = purpose ? null : cacheMiss(d.record.events(), ref, usage);
   if (missed !== null) d.emit({ type: 'notice', level: 'info', code: 'cache_miss', message: missed });
-  const { input, output, cacheRead, cacheWrite } = usage;
   const budget = budgetOf(d);
   const limit = budget !== null && 'maxCostUsd' in budget ? budget.maxCostUsd : null;
   const before = limit === null ? 0 : spentUsd(d.record.events());
-  await d.record.note({
-    kind: 'usage',
-    content: null,
-    data: {
-      response_id: responseId,
-      provider: ref.provider,
-      model: ref.model,
-      input_tokens: input,
-      output_tokens: output,
-      cache_read_tokens: cacheRead,
-      cache_write_tokens: cacheWrite,
-      cost_usd: costUsd,
-      ...(purpose ? { purpose } : {}),
-      role: purpose ?? d.role(),
-    },
-  });
+  await d.record.note({ kind: 'usage', content: null, data: { ...data, role: purpose ?? d.role() } });
   const warning = limit === null ? null : spendingWarning(limit, before, before + (costUsd ?? 0));
   if (warning !== null) d.emit({ type: 'notice', level: 'warn', code: 'spend_limit', message: warning });
+}
+
+/** Returns what a request used as its event has it; null if the provider reported nothing. */
+function usageData(
+  { provider, model }: ModelRef,
+  responseId: string,
+  { usage, costUsd }: Pick<Draft, 'usage' | 'costUsd'>,
+  purpose?: UsageData['purpose'],
+): UsageData | null {
+  if (!usage) return null;
+  return {
+    response_id: responseId,
+    provider,
+    model,
+    input_tokens: usage.input,
+    output_tokens: usage.output,
+    cache_read_tokens: usage.cacheRead,
+    cache_write_tokens: usage.cacheWrite,
+    cost_usd: costUsd,
+    ...(purpose ? { purpose } : {}),
+  };
 }
 
 /** False for an answer of calls alone and for one that broke off before its first word: they need no event. */

@@ -22,7 +22,8 @@ import type { ApprovalDeps, ReadyModel, TurnDeps } from './dependencies.js';
 import type { Dispatched } from './dispatch.js';
 import { askAboutPrompt, askHooks, tellFailed, tellWaiting } from './apply-hooks.js';
 import { recordMessage, recordSent, runOwnCall } from './message.js';
-import { requestAnswer, requestTitle, requestVerdict } from './request.js';
+import { requestAnswer, requestSideAnswer, requestTitle, requestVerdict } from './request.js';
+import type { SideQuestionEnd } from './side-question.js';
 import { runTurn } from './turn.js';
 import { createRecorder, type Recorder } from './recorder.js';
 import { missingPart } from '../core/missing-part.js';
@@ -90,6 +91,9 @@ export interface Session extends SessionPort {
   omissionPlan(): OmissionPlan | null;
   /** Asks the model for a title of the conversation, beside whatever runs; '' where none came. May not reject. */
   suggestTitle(signal: AbortSignal): Promise<string>;
+  /** Asks the model a question about the conversation, beside whatever runs, and records it with the answer. No request
+   * of the conversation has it. `onText` gets the whole answer so far. */
+  askBeside(question: string, onText: (text: string) => void, signal: AbortSignal): Promise<SideQuestionEnd>;
   /** Resolves when no turn runs. */
   settled(): Promise<void>;
   /** Notifies hooks of the end of the session, if they were notified of its start. */
@@ -379,6 +383,20 @@ class LiveSession implements Session {
       log(String(error));
       return '';
     }
+  }
+
+  async askBeside(asked: string, onText: (text: string) => void, signal: AbortSignal): Promise<SideQuestionEnd> {
+    const question = this.#options.secrets?.text(asked) ?? asked;
+    const { text: answer, usage, fault } = await requestSideAnswer(this.#deps(), question, onText, signal);
+    const isWhole = !signal.aborted && fault === null;
+    const isKept = answer !== '' || isWhole;
+    const data = { question, answer, usage, ...(isWhole ? {} : { interrupted: true as const }) };
+    const event = isKept ? await this.record.append({ kind: 'side_question', content: question, data }) : null;
+    if (event === null) await this.record.settle();
+    if (signal.aborted) return { status: 'interrupted', event };
+    if (fault !== null || event === null)
+      return { status: 'failed', fault: fault ?? { code: 'internal', message: 'The answer was not recorded.' } };
+    return { status: 'answered', event };
   }
 
   compactionPlan(): CompactionPlan | null {

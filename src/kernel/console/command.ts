@@ -48,6 +48,8 @@ export interface CommandDefinition {
   /** Its slash form changes no settings, rules or files. With `-p` it also runs when it comes from standard input, which
    * may hold text that the user has not read. */
   readonly isHarmless?: true;
+  /** Its slash form runs beside turns and other commands, and holds up none of them. */
+  readonly beside?: true;
   load?(): Promise<CommandHandler>;
 }
 

@@ -1,7 +1,6 @@
 /** Slash commands of Claude Code, Codex, Gemini CLI, opencode and pi that have no equal here, each with what does the
  * same. Source: the lists of commands in their documentation, November 2026. */
 export const foreignSlashCommands: Readonly<Record<string, string>> = {
-  btw: '/fork continues in a copy: what you ask there does not enter this session.',
   bug: 'agent doctor shows what a bug report needs.',
   cd: 'Start agent in the other folder, or with --cwd <dir>.',
   fast: '/effort low answers sooner; /model picks a faster model.',

@@ -108,6 +108,7 @@ function slashCommand(
     ...(entry.waits ? { waits: true } : {}),
     ...(entry.needsScreen === undefined ? {} : { needsScreen: entry.needsScreen }),
     ...(entry.isHarmless ? { isHarmless: true } : {}),
+    ...(entry.beside ? { beside: true } : {}),
     run: async (given: string, screen: CommandContext) => {
       if (entry.leaves) {
         screen.exit();

@@ -89,6 +89,8 @@ export interface SlashCommand {
   readonly needsScreen?: string;
   /** It changes no settings, rules or files. */
   readonly isHarmless?: true;
+  /** It runs beside turns and other commands, and holds up none of them. */
+  readonly beside?: true;
   /** The form of its argument, e.g. `[model]`. */
   readonly argument?: string;
   /** May run while a turn does. A rejection is shown as an error; it does not end the program. */
@@ -106,6 +108,25 @@ export interface PageOptions {
   /** Keys that end it and are its answer, `enter` or letters, with what they do. Where keys cannot be pressed it is
    * answered with `enter` at once. */
   readonly keys?: Readonly<Record<string, string>>;
+}
+
+/** The present content of a box. */
+export interface BoxContent {
+  readonly title: string;
+  /** Markdown. */
+  readonly text: string;
+  /** A few words below the text, such as what it waits for. */
+  readonly state: string;
+}
+
+export interface BoxOptions {
+  readonly content: () => BoxContent;
+  /** Takes what is called after each change of the content. */
+  readonly follow: (onChange: () => void) => void;
+  /** Resolves once the content changes no more. Must not reject. */
+  readonly whole: Promise<void>;
+  /** Letters that close the box once the content is whole, and what each does. Empty if there is nothing to do. */
+  readonly keys: () => Readonly<Record<string, string>>;
 }
 
 /** The names of keys, for texts on the screen. */
@@ -135,6 +156,8 @@ export interface CommandContext extends KeyNames {
   /** A long text to scroll through; it does not go to the scrollback. `prose`: long lines break at words and continue
    * with an indent. Returns the key of `options.keys` that ended it, or null. */
   page(title: string, text: string, options?: PageOptions): Promise<string | null>;
+  /** Opens a small box over the input, whose text may grow. Returns the key of `options.keys` that closed it, or null. */
+  box(options: BoxOptions): Promise<string | null>;
   setDraft(text: string): void;
   /** Gives the terminal to the user's editor with this file. False: the editor failed. Null: there is no terminal to give. */
   openEditor(path: string): Promise<boolean | null>;

@@ -210,9 +210,9 @@ export interface UsageData {
   readonly cache_write_tokens: number;
   /** Null where the price is not known. */
   readonly cost_usd: number | null;
-  /** The request was not part of the conversation: it asked for a summary of it, a title, a search of the web, or
-   * whether a goal is met. */
-  readonly purpose?: 'compaction' | 'web_search' | 'title' | 'hook' | 'goal';
+  /** The request was not part of the conversation: it asked for a summary of it, a title, a search of the web, whether a
+   * goal is met, or the answer to a side question. */
+  readonly purpose?: 'compaction' | 'web_search' | 'title' | 'hook' | 'goal' | 'side_question';
   /** The kind of work that the request was for: a turn of a session (`main`), one in plan mode, one of a sub-agent, or
    * its purpose. Absent in older events. */
   readonly role?: (typeof usageRoles)[number];
@@ -302,6 +302,17 @@ interface ErrorData {
 interface ShellData {
   readonly command: string;
   readonly exit_code: number | null;
+}
+
+/** A question of the user beside the conversation. No request of the conversation has it, unless the user adds it as a
+ * message. `content` is the question. */
+export interface SideQuestionData {
+  readonly question: string;
+  readonly answer: string;
+  /** The same as in its `usage` event; null if the provider reported none. */
+  readonly usage: UsageData | null;
+  /** The user closed the answer before its end. */
+  readonly interrupted?: true;
 }
 
 /** The model of the conversation from here on. `base_url` is its address without anything secret; absent for the
@@ -414,6 +425,7 @@ export type EventDraft =
   | { readonly kind: 'agent_usage'; readonly content: null; readonly data: AgentUsageData }
   | { readonly kind: 'approval'; readonly content: string; readonly data: ApprovalData }
   | { readonly kind: 'shell'; readonly content: string; readonly data: ShellData }
+  | { readonly kind: 'side_question'; readonly content: string; readonly data: SideQuestionData }
   | { readonly kind: 'model'; readonly content: string; readonly data: ModelData }
   | { readonly kind: 'mode'; readonly content: string; readonly data: ModeData }
   | { readonly kind: 'error'; readonly content: string; readonly data: ErrorData }
@@ -443,6 +455,7 @@ const required: { readonly [K in EventDraft['kind']]: readonly string[] } = {
   agent_usage: ['agent_session_id', 'input_tokens', 'output_tokens'],
   approval: ['tool_call_id', 'decision'],
   shell: ['command'],
+  side_question: ['question', 'answer'],
   model: ['provider', 'model'],
   mode: ['approval', 'sandbox'],
   error: ['code', 'message'],

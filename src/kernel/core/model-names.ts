@@ -9,7 +9,7 @@ export const modelRoles = ['compaction', 'title', 'subagent', 'plan'] as const;
 export type ModelRole = (typeof modelRoles)[number];
 
 /** The kinds of work by which requests are counted; `main`: turns of a session. */
-export const usageRoles = ['main', ...modelRoles, 'hook', 'web_search', 'goal'] as const;
+export const usageRoles = ['main', ...modelRoles, 'hook', 'web_search', 'goal', 'side_question'] as const;
 
 /** The name of a model as a user writes it, without the effort at its end. */
 export interface ModelName {

@@ -200,6 +200,7 @@ class Fold implements Projection {
       case 'agent_usage':
       case 'approval':
       case 'shell':
+      case 'side_question':
       case 'model':
       case 'mode':
       case 'error':

@@ -254,7 +254,7 @@ function hitsIn(item: StoredSession, query: SearchQuery, filters: SearchFilters)
   const { row, events } = item;
   const from = broughtFrom(events);
   return events
-    .filter((event) => ['user', 'assistant', 'tool_call', 'tool_result', 'shell'].includes(event.kind))
+    .filter((event) => ['user', 'assistant', 'tool_call', 'tool_result', 'shell', 'side_question'].includes(event.kind))
     .toReversed()
     .flatMap((event) => {
       const isMessage = event.kind === 'user' || event.kind === 'assistant';

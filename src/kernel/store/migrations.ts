@@ -223,6 +223,27 @@ const maxParsed = 131_072;
 const largeOutput = String.raw`replace(replace(replace(substr(data_json,
      instr(data_json, '${outputStart}') + ${outputStart.length}, 24576), '\\n', char(10)), '\\t', ' '), '\\\"', '"')`;
 
+/** `texts`: the texts of further kinds of events. */
+function searchTextView(texts: ByKind = {}): string {
+  const more = Object.entries(texts).map(([kind, text]) => `    WHEN '${kind}' THEN ${text}\n`);
+  const kinds = ['user', 'assistant', 'tool_call', 'tool_result', 'shell', ...Object.keys(texts)];
+  return `CREATE VIEW search_text(id, text) AS SELECT id, CASE kind
+    WHEN 'tool_call' THEN json_extract(data_json, '$.function.name') || ' '
+        || substr(replace(replace(json_extract(data_json, '$.function.arguments'), '\\n', ' '), '\\t', ' '), 1, 16384)
+    WHEN 'tool_result' THEN coalesce(content, '') || char(10) || substr(CASE
+      WHEN length(data_json) > ${maxParsed} AND instr(substr(data_json, 1, 1024), '${outputStart}') > 0
+          THEN ${largeOutput}
+      WHEN json_valid(${resultOutput}) THEN
+        coalesce(json_extract(${resultOutput}, '$.output'), '')
+            || coalesce(json_extract(${resultOutput}, '$.error'), '')
+            || coalesce(json_extract(${resultOutput}, '$.details.output'), '')
+      ELSE coalesce(${resultOutput}, '') END, 1, 16384)
+    WHEN 'shell' THEN coalesce(json_extract(data_json, '$.command'), '') || char(10)
+        || substr(coalesce(content, ''), 1, 16384)
+${more.join('')}    ELSE substr(coalesce(content, ''), 1, 16384) END
+  FROM events WHERE kind IN (${kinds.map((kind) => `'${kind}'`).join(', ')});`;
+}
+
 /** Makes the record smaller. Costs are indexed only where there are any.
  * Sessions are so few that titles and directories need no index. A lease needs
  * no number of its own. The full-text index knows in which events a word
@@ -263,21 +284,7 @@ CREATE TRIGGER blob_refs_made AFTER INSERT ON events
 END;
 
 DROP VIEW search_text;
-CREATE VIEW search_text(id, text) AS SELECT id, CASE kind
-    WHEN 'tool_call' THEN json_extract(data_json, '$.function.name') || ' '
-        || substr(replace(replace(json_extract(data_json, '$.function.arguments'), '\\n', ' '), '\\t', ' '), 1, 16384)
-    WHEN 'tool_result' THEN coalesce(content, '') || char(10) || substr(CASE
-      WHEN length(data_json) > ${maxParsed} AND instr(substr(data_json, 1, 1024), '${outputStart}') > 0
-          THEN ${largeOutput}
-      WHEN json_valid(${resultOutput}) THEN
-        coalesce(json_extract(${resultOutput}, '$.output'), '')
-            || coalesce(json_extract(${resultOutput}, '$.error'), '')
-            || coalesce(json_extract(${resultOutput}, '$.details.output'), '')
-      ELSE coalesce(${resultOutput}, '') END, 1, 16384)
-    WHEN 'shell' THEN coalesce(json_extract(data_json, '$.command'), '') || char(10)
-        || substr(coalesce(content, ''), 1, 16384)
-    ELSE substr(coalesce(content, ''), 1, 16384) END
-  FROM events WHERE kind IN ('user', 'assistant', 'tool_call', 'tool_result', 'shell');
+${searchTextView()}
 
 DROP VIEW v_requests;
 ${requestsView('')}
@@ -390,8 +397,28 @@ const promptSchema = `
 DROP VIEW v_sessions;
 ${sessionsView(promptCondition)}`;
 
-/** Kinds of events that a search asks for, by the short names of the index. */
-export const foundKinds: Readonly<Record<string, string>> = {
+type ByKind = Readonly<Record<string, string>>;
+
+function isOneOf(kinds: ByKind): string {
+  const names = Object.keys(kinds).map((kind) => `'${kind}'`);
+  return `kind IN (${names.join(', ')})`;
+}
+
+/** The short name, and behind it the tool of a call or a result. */
+function shortName(kinds: ByKind): string {
+  const names = Object.entries(kinds).map(([kind, short]) => `WHEN '${kind}' THEN '${short}'`);
+  return `CASE kind ${names.join(' ')} END || CASE kind
+  WHEN 'tool_call' THEN coalesce(json_extract(data_json, '$.function.name'), '')
+  WHEN 'tool_result' THEN coalesce(json_extract(data_json, '$.name'), '') ELSE '' END`;
+}
+
+function foundIndex(kinds: ByKind): string {
+  return `CREATE INDEX events_found ON events(${shortName(kinds)},
+  created_at / 3600000)
+  WHERE ${isOneOf(kinds)};`;
+}
+
+const firstFoundKinds: ByKind = {
   tool_call: 'c',
   tool_result: 'r',
   user: 'u',
@@ -399,24 +426,17 @@ export const foundKinds: Readonly<Record<string, string>> = {
   shell: 's',
   import: 'i',
 };
-export const isFound = `kind IN (${Object.keys(foundKinds)
-  .map((kind) => `'${kind}'`)
-  .join(', ')})`;
-/** The short name, and behind it the tool of a call or a result. */
-export const foundAs = `CASE kind ${Object.entries(foundKinds)
-  .map(([kind, short]) => `WHEN '${kind}' THEN '${short}'`)
-  .join(' ')} END || CASE kind
-  WHEN 'tool_call' THEN coalesce(json_extract(data_json, '$.function.name'), '')
-  WHEN 'tool_result' THEN coalesce(json_extract(data_json, '$.name'), '') ELSE '' END`;
+/** Kinds of events that a search asks for, by the short names of the index. */
+export const foundKinds: ByKind = { ...firstFoundKinds, side_question: 'q' };
+export const isFound = isOneOf(foundKinds);
+export const foundAs = shortName(foundKinds);
 
 /** One small index instead of two: short names, whole hours,
  * and no events that a search never finds. */
 const smallSchema = `
 DROP INDEX events_kind;
 DROP INDEX events_time;
-CREATE INDEX events_found ON events(${foundAs},
-  created_at / 3600000)
-  WHERE ${isFound};`;
+${foundIndex(firstFoundKinds)}`;
 
 /** Kinds of events that figures count. */
 const countedKinds = "('usage', 'agent_usage', 'tool_call', 'tool_result', 'user')";
@@ -443,6 +463,16 @@ ${sessionsView(
   `(SELECT e.*, iif(e.kind IN ${countedKinds}, ${isOriginal}, 1) AS own
     FROM events e JOIN sessions s ON s.id = e.session_id)`,
 )}`;
+
+/** Lets a search find side questions. */
+const sideQuestionSchema = `
+DROP VIEW search_text;
+${searchTextView({
+  side_question: `coalesce(json_extract(data_json, '$.question'), '') || char(10)
+        || substr(coalesce(json_extract(data_json, '$.answer'), ''), 1, 16384)`,
+})}
+DROP INDEX events_found;
+${foundIndex(foundKinds)}`;
 
 /** Numbered from 1 and append-only: the meaning of a released entry never
  * changes. `PRAGMA user_version` is the number of the last one applied.
@@ -480,6 +510,7 @@ const migrations: readonly Migration[] = [
   { sql: promptSchema },
   { sql: smallSchema },
   { sql: copiesSchema },
+  { sql: sideQuestionSchema },
 ];
 
 /** The schema this program writes. */

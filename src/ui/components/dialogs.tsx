@@ -13,12 +13,14 @@ import type { Theme } from '../../kernel/console/theme.js';
 import { pauseMs, type Timers } from '../../kernel/core/timers.js';
 import type { View } from '../view.js';
 import { createApproval } from './approval.js';
+import { createBox } from './box.js';
 import { createFormDialog } from './form-dialog.js';
 import { createHiddenInput } from './hidden-input.js';
-import type { HiddenQuestion } from '../../kernel/console/slash-command.js';
+import type { BoxOptions, HiddenQuestion } from '../../kernel/console/slash-command.js';
 import type { Highlight } from '../markdown/highlight.js';
 import { renderMarkdown } from '../markdown/incremental.js';
 import { markWords } from './menu.js';
+import { Pages, type RowsOf } from './pages.js';
 import { createPicker, type Rank } from './picker.js';
 import type { Picking } from '../../kernel/console/slash-command.js';
 import { KeyHint, Row, useTheme } from './row.js';
@@ -48,6 +50,8 @@ export interface Dialogs {
    * it opens by itself. */
   hidden(question: HiddenQuestion): Promise<string | null>;
   page(title: string, text: string, calledAt: number, options?: PageOptions): Promise<string | null>;
+  /** Opens a box over the input; `signal` closes it. */
+  box(options: BoxOptions, calledAt: number, signal: AbortSignal): Promise<string | null>;
   clear(): void;
 }
 
@@ -96,6 +100,12 @@ export function createDialogs(d: Parts): Dialogs {
           d.onChange,
         ),
       );
+    },
+    box: (options, calledAt, signal) => {
+      const asks = calledAt !== pause.keys();
+      const layOut = (text: string, columns: number): readonly string[] =>
+        renderMarkdown(text, { theme: d.theme(), columns, highlight: d.highlight ?? (() => null), wrap: 'words' });
+      return open<string>((done) => createBox({ ...options, asks, layOut }, d.timers, done, d.onChange), signal);
     },
     clear: () => {
       stack.length = 0;
@@ -258,9 +268,6 @@ function Pager({ title, rows, position, does, waits }: PagerProps): ReactNode {
 
 const leavingKeys = new Set(['escape', 'ctrl-c', 'ctrl-o', 'ctrl-d']);
 
-/** Lays a text out in rows of so many columns. `at`: the row that is in view at first. */
-type RowsOf = (columns: number) => { readonly rows: readonly string[]; readonly at: number };
-
 function textRows(lines: readonly string[], options: PageOptions, theme: Theme): RowsOf {
   const { prose = false, at = 0, marked = [] } = options;
   return (columns) => {
@@ -283,57 +290,6 @@ function pagedChanges(changes: readonly FileChangeText[], theme: Theme): RowsOf 
     const rows = lines.flatMap((line) => wrapLine(line, columns).map((row) => withErase(row.text, true)));
     return { rows, at: 0 };
   };
-}
-
-/** The rows of a text at one width, and which of them are on the screen. */
-class Pages {
-  readonly #rowsOf: RowsOf;
-  #columns = 0;
-  rows: readonly string[] = [];
-  top = 0;
-  height = 1;
-
-  constructor(rowsOf: RowsOf) {
-    this.#rowsOf = rowsOf;
-  }
-
-  fit({ columns, rows }: ScreenSize): void {
-    this.height = Math.max(1, rows - 6);
-    if (this.#columns !== columns) {
-      const laidOut = this.#rowsOf(columns - 1);
-      // The rows above the result of a search show its context.
-      if (this.#columns === 0) this.top = laidOut.at - Math.floor(this.height / 4);
-      this.rows = laidOut.rows;
-    }
-    this.#columns = columns;
-    this.scroll(0);
-  }
-
-  scroll(by: number): void {
-    this.top = Math.max(0, Math.min(this.rows.length - this.height, this.top + by));
-  }
-
-  /** Returns how many rows a key or a letter scrolls; null if it does not scroll. */
-  distance(name: string): number | null {
-    const { height } = this;
-    const { length } = this.rows;
-    const distances: Readonly<Record<string, number>> = {
-      up: -1,
-      k: -1,
-      down: 1,
-      j: 1,
-      enter: 1,
-      pageup: -height,
-      b: -height,
-      pagedown: height,
-      ' ': height,
-      home: -length,
-      g: -length,
-      end: length,
-      G: length,
-    };
-    return distances[name] ?? null;
-  }
 }
 
 interface PagerParts {

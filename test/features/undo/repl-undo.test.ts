@@ -31,6 +31,7 @@ function screen(choices: readonly string[] = []): Screen {
     print: (text) => {
       said.push(text);
     },
+    box: async () => null,
     hidden: () => Promise.resolve(null),
     notice: (level, message) => {
       said.push(`${level}: ${message}`);
@@ -125,7 +126,7 @@ test('/rewind offers earlier messages, newest first, and makes the chosen one th
   expect([shown.offered, shown.drafts, own(rig)]).toEqual([[['second', 'first']], ['second'], ['first']]);
   await rig.session.submit('third');
   expect(own(rig)).toEqual(['first', 'third']);
-  const back = screen(['Undo the last rewind']);
+  const back = screen(['Undo the last rewind', 'Undo the rewind']);
   await command(rig, 'rewind').run('', back.context);
   expect([own(rig), back.drafts]).toEqual([['first', 'second'], []]);
 });
@@ -137,7 +138,7 @@ test('/rewind to an event goes to right after it, and says which files stay chan
   await command(rig, 'rewind').run('1', shown.context);
   expect(own(rig)).toEqual([]);
   expect(shown.said.at(-1)).toBe(
-    'info: Rewound to event 1. /rewind again to return. Files were not touched: /undo reverts 1 later change.',
+    'info: Rewound to event 1. Files were not touched: /undo reverts 1 later change. /rewind undo takes this back.',
   );
   await command(rig, 'rewind').run('99', shown.context);
   expect(shown.said.at(-1)).toBe('error: This session has no event 99.');
@@ -151,13 +152,13 @@ test('/rewind undoes later changes of files where that is chosen, with the conve
       'Conversation and files',
       ['first'],
       true,
-      'info: Rewound to event 4. /rewind again to return. Reverted 2 files. /redo all reapplies the changes.',
+      'info: Rewound to event 4. Reverted 2 files. /rewind undo takes this back.',
     ],
     [
       'Files only',
       ['first', 'go', ...notes],
       true,
-      'info: The conversation is unchanged. Reverted 2 files. /redo all reapplies the changes.',
+      'info: The conversation is unchanged. Reverted 2 files. /rewind undo takes this back.',
     ],
     ['nothing', ['first', 'go'], false, 'info: Nothing was changed.'],
   ] as const) {

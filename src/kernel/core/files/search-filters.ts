@@ -44,6 +44,7 @@ const kindNames: Readonly<Record<string, string>> = {
   call: 'tool_call',
   result: 'tool_result',
   shell: 'shell',
+  side: 'side_question',
 };
 
 /** The context that the values of a filter are checked against. */
