@@ -25,6 +25,7 @@ import type { OpenedSession, SessionChoice } from '../kernel/console/run-setting
 import type { AllowedTools } from './allowed-tools.js';
 import { instructionPlace } from './instructions/instruction-places.js';
 import { createFileNotes } from './instructions/later-instructions.js';
+import { createLoadedInstructions } from './instructions/loaded-instructions.js';
 import { changedInstructions, type InstructionChange } from './changed-instructions.js';
 import {
   addressNotices,
@@ -434,6 +435,7 @@ function sessionTools(
     fileNotes: createFileNotes(instructionPlace(settings), (message) => {
       session().notify({ level: 'warn', code: 'context_file', message });
     }),
+    loadedInstructions: createLoadedInstructions(instructionPlace(settings)),
     capture: openCapture(run.settings),
     renewPrompt: (prompt) => run.parts.renewPrompt(prompt),
   };

@@ -1,5 +1,6 @@
 import type { HookAnswer, HookEvent, Occasion } from '../../kernel/core/hooks.js';
 import { isRecord, parseJson } from '../../kernel/core/json.js';
+import { addAll } from '../../kernel/core/lists.js';
 import { firstLine } from '../../kernel/core/text.js';
 import type { ToolArgs } from '../../kernel/core/tool.js';
 import { ourArguments } from '../../kernel/tools/claude-dialect.js';
@@ -27,6 +28,8 @@ const nothing: OneAnswer = {
   reason: '',
   args: null,
   output: null,
+  headers: {},
+  form: null,
   context: [],
   stop: null,
   failed: null,
@@ -46,9 +49,13 @@ const deniable: ReadonlySet<HookEvent> = new Set([
   'Stop',
   'SubagentStop',
   'PreCompact',
+  'PostToolBatch',
+  'BeforeModel',
+  'AfterModel',
+  'Elicitation',
 ]);
 /** Something is still to happen: an answer that decides, and that nobody understands, holds it back. */
-const heldBack: ReadonlySet<HookEvent> = new Set(['PreToolUse', 'UserPromptSubmit']);
+const heldBack: ReadonlySet<HookEvent> = new Set(['PreToolUse', 'UserPromptSubmit', 'BeforeModel']);
 /** Plain output is for the model. */
 const spoken: ReadonlySet<HookEvent> = new Set(['SessionStart', 'UserPromptSubmit']);
 
@@ -172,14 +179,14 @@ function readFields(occasion: Occasion, value: Fields): OneAnswer {
   const specific = isRecord(given) ? given : {};
   if (!isRecord(given)) reader.unclear('hookSpecificOutput', given);
   const decided = decisionOf(event, { value, specific, reader });
-  const context = reader.text('additionalContext', specific['additionalContext']);
+  const context = [reader.text('additionalContext', specific['additionalContext']), retryIn(event, specific)];
+  addAll(notes, uselessIn(event, specific));
   const stopReason = reader.text('stopReason', value['stopReason']);
   const answer = {
     ...nothing,
     ...decided,
-    args: argumentsIn(occasion, specific, reader),
-    output: event === 'PostToolUse' ? outputIn(specific) : null,
-    context: context === '' ? [] : [context],
+    ...givenIn(occasion, specific, reader),
+    context: context.filter((text) => text !== ''),
     stop: stopsIn(value, notes) ? stopReason : null,
     message: reader.text('systemMessage', value['systemMessage']) || null,
   };
@@ -271,6 +278,61 @@ function argumentsIn(occasion: Occasion, { updatedInput: given }: Fields, reader
   if (occasion.event !== 'PreToolUse' || given === undefined || given === null) return null;
   if (isRecord(given)) return ourArguments(occasion.call.tool, given);
   reader.unclear('updatedInput', given);
+  return null;
+}
+
+/** Fields of other programs that change what hooks may only look at here. */
+const withoutEffect: Readonly<Partial<Record<HookEvent, readonly string[]>>> = {
+  MessageDisplay: ['displayContent'],
+  BeforeModel: ['llm_request', 'llm_response'],
+  AfterModel: ['llm_response'],
+};
+
+function uselessIn(event: HookEvent, specific: Fields): readonly string[] {
+  const given = (withoutEffect[event] ?? []).filter((field) => specific[field] !== undefined);
+  return given.map((field) => `printed ${field}, which has no effect here`);
+}
+
+/** Returns what an answer puts in the place of something, or adds to it. */
+function givenIn(
+  occasion: Occasion,
+  specific: Fields,
+  reader: Reader,
+): Pick<OneAnswer, 'args' | 'output' | 'headers' | 'form'> {
+  const { event } = occasion;
+  return {
+    args: argumentsIn(occasion, specific, reader),
+    output: event === 'PostToolUse' ? outputIn(specific) : null,
+    headers: event === 'BeforeModel' ? headersIn(specific, reader) : {},
+    form: event === 'Elicitation' ? formIn(specific, reader) : null,
+  };
+}
+
+function retryIn(event: HookEvent, { retry }: Fields): string {
+  return event === 'PermissionDenied' && retry === true ? 'A hook says that this call may be tried again.' : '';
+}
+
+/** Source: RFC 9110, sections 5.5 "Field Values" and 5.6.2 "Tokens". */
+export function isHeader(name: string, value: unknown): value is string {
+  return /^[\w!#$%&'*+.^`|~-]+$/.test(name) && typeof value === 'string' && /^[\t\x20-\xFF]*$/.test(value);
+}
+
+function headersIn({ headers }: Fields, reader: Reader): Readonly<Record<string, string>> {
+  if (headers === undefined || headers === null) return {};
+  const given = isRecord(headers) ? Object.entries(headers) : [];
+  if (isRecord(headers) && given.every(([name, value]) => isHeader(name, value)))
+    return Object.fromEntries(given) as Readonly<Record<string, string>>;
+  reader.unclear('headers', headers);
+  return {};
+}
+
+const actions = ['accept', 'decline', 'cancel'] as const;
+
+function formIn({ action, content = {} }: Fields, reader: Reader): OneAnswer['form'] {
+  if (action === undefined || action === null) return null;
+  const known = actions.find((one) => one === action);
+  if (known !== undefined && isRecord(content)) return { action: known, content };
+  reader.unclear('action', action);
   return null;
 }
 

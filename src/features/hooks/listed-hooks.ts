@@ -7,6 +7,7 @@ import { isRecord } from '../../kernel/core/json.js';
 import type { FileOrigin } from '../../kernel/config/found-files.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
 import { isThisMachine } from '../../kernel/network/proxies.js';
+import { isHeader } from './hook-answers.js';
 import { parseCondition } from './hook-condition.js';
 
 /** The file that hooks come from. */
@@ -121,6 +122,8 @@ function hookOf(
   const { timeout, required, if: condition } = entry;
   const type = hookTypes.find((known) => known === entry['type']);
   if (type === undefined) return `hooks of the type ${JSON.stringify(entry['type'])} are not run (${event})`;
+  if (modelEvents.includes(event) && (type === 'prompt' || type === 'agent'))
+    return `a hook of ${event} cannot have the type "${type}", which asks a model itself`;
   const work = type === 'http' ? requestOf(event, entry, origin) : workOf(event, type, entry);
   if (typeof work === 'string') return work;
   const problem = conditionProblem(event, work.command, condition);
@@ -163,14 +166,8 @@ function isReadableOnTheWay({ protocol, hostname }: URL): boolean {
   return protocol === 'http:' && !isThisMachine(hostname);
 }
 
-/** Source: RFC 9110, section 5.6.2 "Tokens" and 5.5 "Field Values". */
 function isHeaders(value: unknown): value is Readonly<Record<string, string>> {
-  return (
-    isRecord(value) &&
-    Object.entries(value).every(
-      ([name, text]) => /^[\w!#$%&'*+.^`|~-]+$/.test(name) && typeof text === 'string' && /^[\t\x20-\xFF]*$/.test(text),
-    )
-  );
+  return isRecord(value) && Object.entries(value).every(([name, text]) => isHeader(name, text));
 }
 
 /** A command line, a program with its arguments, or a question. `command` may be a list, too. */
@@ -203,7 +200,15 @@ function backgroundOf(entry: Readonly<Record<string, unknown>>): Pick<Hook, 'bac
   return entry['async'] === true ? { background: 'plain' } : {};
 }
 
-const callEvents: readonly HookEvent[] = ['PreToolUse', 'PermissionRequest', 'PostToolUse', 'PostToolUseFailure'];
+const callEvents: readonly HookEvent[] = [
+  'PreToolUse',
+  'PermissionRequest',
+  'PermissionDenied',
+  'PostToolUse',
+  'PostToolUseFailure',
+];
+/** A question to a model there would be a request itself. */
+const modelEvents: readonly HookEvent[] = ['BeforeModel', 'AfterModel'];
 
 /** Returns why a hook with this `if` never runs; null where it can run. */
 function conditionProblem(event: HookEvent, command: string, condition: unknown): string | null {

@@ -1,3 +1,5 @@
+import { dirname, join } from 'node:path';
+import { upToRoot } from '../../kernel/config/load.js';
 import { CliError, exit } from '../../kernel/console/command.js';
 import { projectRoot, type TrustedHere } from '../../kernel/config/project.js';
 import { hookFiles, type HookTrust, type ReadHookFiles, trustedHooks } from './hooks-start.js';
@@ -8,6 +10,7 @@ import { claudeMode } from '../../kernel/tools/claude-dialect.js';
 import { type HookFiles, reachesInto } from './project-hooks.js';
 import { allowedAsTheyAre, createHooks } from './run-hooks.js';
 import { createTranscripts } from '../../kernel/tools/transcripts.js';
+import type { SettingsSource } from './changed-files.js';
 import { createPoster } from './http-hooks.js';
 import * as code from './hook-readers.js';
 
@@ -36,6 +39,7 @@ export async function openHooks(
     env,
     protectedEnv,
     transcripts,
+    settingsFiles: settingsFiles(settings),
     post: createPoster({ env, protectedEnv, closing: closing.signal }),
     mode: () => claudeMode(policy),
     now: () => performance.now(),
@@ -55,6 +59,22 @@ export async function openHooks(
       transcripts.close();
     },
   };
+}
+
+/** Lists the files of settings that count here, whether they exist or not. */
+function settingsFiles({ config, cwd, home }: Pick<TrustedHere, 'config' | 'cwd' | 'home'>): readonly SettingsSource[] {
+  const own = config.files.config;
+  const ofUser = [own, join(dirname(own), 'hooks.json'), join(home, '.claude', 'settings.json')];
+  const found: SettingsSource[] = [
+    ...ofUser.map((path) => ({ source: 'user_settings', path }) as const),
+    ...upToRoot(cwd).flatMap((folder): readonly SettingsSource[] => [
+      ...['.agent/config.json', '.agent/hooks.json', '.claude/settings.json'].map(
+        (name) => ({ source: 'project_settings', path: join(folder, name) }) as const,
+      ),
+      { source: 'local_settings', path: join(folder, '.claude/settings.local.json') },
+    ]),
+  ];
+  return found.filter(({ path }, index) => found.findIndex((other) => other.path === path) === index);
 }
 
 /** Hooks that are not from the user's own file. */

@@ -9,6 +9,7 @@ import type { ProcessResult, ProcessRunner } from '../../kernel/tools/process/ru
 import { hookInput, subjectsOf } from '../../kernel/tools/claude-dialect.js';
 import { type HookResult, type OneAnswer, readAnswer } from './hook-answers.js';
 import { parseCondition } from './hook-condition.js';
+import { createChangeWatch, type SettingsSource } from './changed-files.js';
 import type { PostHook } from './http-hooks.js';
 import { askModelHook } from './model-hooks.js';
 import { folderVariables, type Hook, matches, type NamedFiles, namedFiles, withFolders } from './listed-hooks.js';
@@ -22,6 +23,8 @@ export interface HookHost {
   readonly protectedEnv: readonly string[];
   readonly transcripts: Pick<Transcripts, 'write'>;
   readonly post: PostHook;
+  /** Files whose changes are reported. */
+  readonly settingsFiles: readonly SettingsSource[];
   /** The approval mode, as Claude Code names it. */
   readonly mode: () => string;
   /** Milliseconds from a clock that never goes back. */
@@ -64,6 +67,7 @@ export function createHooks(
     source,
     ...(agent ? { agent } : {}),
     listens: (event) => events.has(event),
+    changes: createChangeWatch(host.settingsFiles, (event) => events.has(event)),
     ask: async (occasion, scene, signal) => {
       const names = subjectsOf(occasion, agent);
       const meant = hooks.filter(
@@ -192,7 +196,8 @@ async function askOne(
  * user read it. */
 function lateAnswer({ background, event }: Hook, answer: OneAnswer, { exit, stdout, stderr }: HookResult): OneAnswer {
   const report = exit === 2 ? stderr.trim() || stdout.trim() : '';
-  const undecided = { ...answer, decision: 'none', args: null, output: null, stop: null } as const;
+  const nothing = { decision: 'none', args: null, output: null, headers: {}, form: null, stop: null } as const;
+  const undecided = { ...answer, ...nothing };
   if (background === 'rewake' && report !== '') {
     const context = [`[A hook that ran in the background (${event}) reports:]\n${report.slice(0, maxReport)}`];
     return { ...undecided, failed: null, context };
@@ -240,17 +245,21 @@ function runData(hook: Hook, { occasion, result, answer, durationMs, files }: Ra
     event: hook.event,
     command: [hook.command, ...(hook.args ?? [])].join(' '),
     sha256: files.sha256,
-    exit: result.status === undefined ? result.exit : null,
-    ...(result.status === undefined ? {} : { status: result.status }),
+    ...endOf(result),
     duration_ms: durationMs,
     decision: recordedDecision(hook, answer),
     ...(reason === '' ? {} : { reason }),
     ...('call' in occasion ? { tool_call_id: occasion.call.id } : {}),
     ...(answer.args === null ? {} : { updated_input: answer.args }),
+    ...(Object.keys(answer.headers).length === 0 ? {} : { added_headers: Object.keys(answer.headers) }),
     ...('envelope' in occasion && answer.output !== null && !isError(occasion.envelope)
       ? { original_output: occasion.envelope.output }
       : {}),
   };
+}
+
+function endOf({ exit, status }: HookResult): Pick<HookData, 'exit' | 'status'> {
+  return status === undefined ? { exit } : { exit: null, status };
 }
 
 function recordedDecision(hook: Hook, answer: OneAnswer): HookData['decision'] {
@@ -403,6 +412,8 @@ function together(answers: readonly OneAnswer[]): Omit<HookAnswer, 'runs' | 'mes
     decision,
     reason: decision === 'none' ? '' : reasons.join('\n'),
     args: answers.findLast(({ args }) => args !== null)?.args ?? null,
+    headers: Object.fromEntries(answers.flatMap(({ headers }) => Object.entries(headers))),
+    form: answers.find(({ form }) => form !== null)?.form ?? null,
     output: answers.findLast(({ output }) => output !== null)?.output ?? null,
     context: answers.flatMap(({ context }) => context),
     stop: answers.find(({ stop }) => stop !== null)?.stop ?? null,

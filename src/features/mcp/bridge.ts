@@ -5,6 +5,7 @@ import type { Judged, Resolved, Tool, Toolset } from '../../kernel/core/tool.js'
 import { type DefinedTool, defineTool, describeCall, failed, succeeded } from '../../kernel/tools/define-tool.js';
 import { type CompileSchema, invalidArguments, loadSchemaCompiler } from '../../kernel/tools/registry.js';
 import { outcomeOf } from './call-result.js';
+import { answersOf } from './elicitation.js';
 import { checkedSchema, type ForeignTool } from './foreign-tools.js';
 import type { RememberedTools } from './remembered-tools.js';
 import { resourceTools } from './resource-tools.js';
@@ -272,7 +273,7 @@ function foreignTool(found: ForeignTool, { servers, remembered, toolset }: Bridg
       const called = await servers.call(found, args, {
         signal: ctx.signal,
         onProgress,
-        putForm: ctx.session.putForm ?? null,
+        putForm: answersOf(ctx.session),
       });
       if (ctx.signal.aborted) return failed('cancelled', `${name} was cancelled before it finished.`);
       switch (called.kind) {

@@ -1,11 +1,56 @@
 import type { ElicitResult } from '@modelcontextprotocol/client';
-import type { Form, FormAnswer, FormField, FormOption, FormValue } from '../../kernel/core/form.js';
-import { isRecord } from '../../kernel/core/json.js';
+import type {
+  Form,
+  FormAnswer,
+  FormField,
+  FormOption,
+  FormValue,
+  HookedForm,
+  ServerQuestion,
+} from '../../kernel/core/form.js';
+import { isRecord, type Json } from '../../kernel/core/json.js';
 import { headBytes } from '../../kernel/core/text.js';
+import type { CallSession } from '../../kernel/core/tool.js';
 import { visible } from './foreign-tools.js';
 
-/** Puts a form to the user. */
-export type PutForm = (form: Form) => Promise<FormAnswer>;
+/** Puts a form to the user, or to hooks that answer what a server asks. */
+export type PutForm = (form: Form, question: ServerQuestion) => Promise<FormAnswer>;
+
+/** Makes what asks the hooks of the user first. Null: there is nobody to ask. */
+export function answersOf({ answerForm, putForm }: Pick<CallSession, 'answerForm' | 'putForm'>): PutForm | null {
+  if (!answerForm) return putForm ?? null;
+  return async (form, question) => {
+    const hooked = await answerForm(question);
+    const answer = hooked === null ? null : answerFrom(hooked, form, question);
+    return answer ?? (await putForm?.(form)) ?? { answer: 'cancelled' };
+  };
+}
+
+/** Null: the answer of a hook does not fit the form, so the user is asked. */
+function answerFrom({ action, content }: HookedForm, { fields }: Form, { mode }: ServerQuestion): FormAnswer | null {
+  if (action !== 'accept') return { answer: action === 'decline' ? 'declined' : 'cancelled' };
+  if (mode === 'url') return { answer: 'filled', values: { [visited]: 'yes' } };
+  const values: Record<string, FormValue> = {};
+  for (const field of fields) {
+    const value = content[field.name];
+    if (value === undefined && !field.required) continue;
+    if (!fitsField(value, field)) return null;
+    values[field.name] = value;
+  }
+  return { answer: 'filled', values };
+}
+
+function fitsField(value: unknown, { kind, options, several, check }: FormField): value is FormValue {
+  const isChoice = (one: unknown): boolean => (options ?? []).some((option) => option.value === one);
+  const isOfKind = {
+    choice: several ? Array.isArray(value) && value.every(isChoice) : isChoice(value),
+    text: typeof value === 'string',
+    number: typeof value === 'number',
+    integer: Number.isInteger(value),
+    boolean: typeof value === 'boolean',
+  }[kind];
+  return isOfKind && (check?.(value as FormValue) ?? null) === null;
+}
 
 const maxFields = 20;
 const maxOptions = 100;
@@ -17,7 +62,7 @@ export async function elicited(server: string, params: unknown, putForm: PutForm
   const form = formOf(server, params);
   if (form === null) return { action: 'decline' };
   if (putForm === null) return { action: 'cancel' };
-  const answer = await putForm(form);
+  const answer = await putForm(form, questionOf(server, params));
   switch (answer.answer) {
     case 'declined':
       return { action: 'decline' };
@@ -33,6 +78,17 @@ export async function elicited(server: string, params: unknown, putForm: PutForm
     default:
       return answer satisfies never;
   }
+}
+
+function questionOf(server: string, params: unknown): ServerQuestion {
+  const { message, mode, url, requestedSchema } = isRecord(params) ? params : {};
+  return {
+    server,
+    message: boundText(message, maxTextBytes),
+    mode: mode === 'url' ? 'url' : 'form',
+    url: typeof url === 'string' ? boundText(url, maxTextBytes) : null,
+    schema: isRecord(requestedSchema) ? (requestedSchema as Json) : null,
+  };
 }
 
 function contentOf(values: Readonly<Record<string, FormValue>>): NonNullable<ElicitResult['content']> {

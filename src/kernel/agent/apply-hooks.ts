@@ -1,10 +1,11 @@
 import { type Envelope, errorEnvelope, type ErrorEnvelope, isError } from '../core/envelope.js';
 import { type HookData, knownEvent, type ToolCallData } from '../core/event.js';
+import type { HookedForm, ServerQuestion } from '../core/form.js';
 import type { HookAnswer, HookedCall, Occasion } from '../core/hooks.js';
 import type { PermissionAnswer, Question, Verdict } from '../core/policy.js';
 import type { Fault } from '../core/provider.js';
 import { firstLine } from '../core/text.js';
-import type { Denial, BoundCall, ToolOutcome } from '../core/tool.js';
+import type { Binding, BoundCall, Denial, ToolOutcome } from '../core/tool.js';
 import type { DispatchDeps, TurnDeps } from './dependencies.js';
 
 /** Runs the hooks of an occasion, records each one that ran, and shows their messages to the user. Returns null if no
@@ -74,10 +75,12 @@ export async function askAboutPrompt(
   signal: AbortSignal,
 ): Promise<Fault | null> {
   const { hooks } = d.tools;
+  await tellChanges(d, signal);
   if (hooks?.agent) {
     if (isFirst) await noteContext(d, await askHooks(d, { event: 'SubagentStart' }, signal));
     return null;
   }
+  await tellInstructions(d, signal);
   if (isFirst && hooks) {
     const begun = { event: 'SessionStart', source: hooks.source, model: d.model().ref.model } as const;
     await noteContext(d, await askHooks(d, begun, signal));
@@ -190,6 +193,79 @@ function feedback({ decision, reason, context }: HookAnswer): readonly string[] 
 function replaced(envelope: Envelope, after: HookAnswer | null): Envelope {
   const output = after?.output ?? null;
   return output === null || isError(envelope) ? envelope : { ...envelope, output };
+}
+
+/** Runs the hooks for a call that was not allowed. They cannot allow it; the model reads what they add. */
+export async function afterDenial(
+  d: DispatchDeps,
+  { call, bound }: { readonly call: ToolCallData; readonly bound: BoundCall },
+  { error, reason, by }: { readonly error: ErrorEnvelope; readonly reason: string; readonly by: string | null },
+  signal: AbortSignal,
+): Promise<{ readonly error: ErrorEnvelope; readonly halt?: string }> {
+  const occasion = { event: 'PermissionDenied', call: hookedCall(call, bound), reason, by } as const;
+  const said = signal.aborted ? null : await askHooks(d, occasion, signal);
+  return {
+    error: said === null || said.context.length === 0 ? error : { ...error, hook_message: said.context.join('\n') },
+    ...(typeof said?.stop === 'string' ? { halt: said.stop } : {}),
+  };
+}
+
+/** A call of a response, and its result. */
+export interface BatchedCall {
+  readonly call: ToolCallData;
+  readonly binding: Binding;
+  readonly envelope: Envelope;
+}
+
+/** Runs the hooks after all calls of a response have their results. Returns why the turn has to end, or null. */
+export async function afterBatch(
+  d: TurnDeps,
+  done: readonly BatchedCall[],
+  signal: AbortSignal,
+): Promise<string | null> {
+  if (signal.aborted || !d.tools.hooks?.listens('PostToolBatch')) return null;
+  const calls = done.map(({ call, binding, envelope }) => ({
+    call: binding.ok ? hookedCall(call, binding.bound) : { id: call.id, tool: call.function.name, args: {} },
+    envelope,
+  }));
+  await d.record.settle();
+  const answer = await askHooks(d, { event: 'PostToolBatch', calls: d.secrets?.deep(calls) ?? calls }, signal);
+  await noteContext(d, answer);
+  if (answer === null || (answer.stop === null && answer.decision !== 'deny')) return null;
+  return answer.stop ?? answer.reason;
+}
+
+/** Runs the hooks for a text of the model that the user sees. */
+export async function tellDisplayed(
+  d: TurnDeps,
+  { responseId, text }: { readonly responseId: string; readonly text: string },
+  signal: AbortSignal,
+): Promise<void> {
+  if (text === '' || signal.aborted) return;
+  await askHooks(d, { event: 'MessageDisplay', message: `${d.record.id}:${responseId}`, text }, signal);
+}
+
+/** Runs the hooks for files that have changed since the last look. */
+export async function tellChanges(d: TurnDeps, signal: AbortSignal): Promise<void> {
+  for (const changed of d.tools.hooks?.changes?.(d.record.knownFiles) ?? [])
+    if (!signal.aborted) await noteContext(d, await askHooks(d, changed, signal));
+}
+
+/** Asks hooks a question of a server before the user. Null: none of them answers. */
+export async function answerOfServer(
+  d: DispatchDeps,
+  question: ServerQuestion,
+  signal: AbortSignal,
+): Promise<HookedForm | null> {
+  const said = await askHooks(d, { event: 'Elicitation', question: d.secrets?.deep(question) ?? question }, signal);
+  return said?.decision === 'deny' ? { action: 'decline', content: {} } : (said?.form ?? null);
+}
+
+/** Runs the hooks for files of instructions that the model reads from now on. */
+export async function tellInstructions(d: TurnDeps, signal: AbortSignal): Promise<void> {
+  if (!d.tools.hooks?.listens('InstructionsLoaded')) return;
+  for (const file of d.tools.loadedInstructions?.(d.record.conversation()) ?? [])
+    if (!signal.aborted) await askHooks(d, { event: 'InstructionsLoaded', file }, signal);
 }
 
 /** The most times in a row that a hook may keep a turn from ending. */

@@ -1,9 +1,10 @@
 import type { CallClock } from '../core/call-clock.js';
 import { isError, parseEnvelope } from '../core/envelope.js';
-import type { Form } from '../core/form.js';
+import type { Form, ServerQuestion } from '../core/form.js';
 import { isRecord } from '../core/json.js';
 import type { Verdict } from '../core/policy.js';
 import type { SubagentRequest, BoundCall, CallSession, ToolContext } from '../core/tool.js';
+import { answerOfServer } from './apply-hooks.js';
 import type { DispatchDeps } from './dependencies.js';
 
 interface CallContext {
@@ -47,6 +48,9 @@ function callSession(d: DispatchDeps, id: string, signal: AbortSignal, clock: Ca
     events: () => record.events(),
     ...(searchWeb ? { searchWeb } : {}),
     ...(putForm ? { putForm: (form: Form) => whileAsking(() => putForm(form, signal)) } : {}),
+    ...(d.tools.hooks?.listens('Elicitation')
+      ? { answerForm: (question: ServerQuestion) => answerOfServer(d, question, signal) }
+      : {}),
     ...(runAgent
       ? { runAgent: (order: SubagentRequest, stop: AbortSignal) => runAgent(order, { id, signal: stop, whileAsking }) }
       : {}),

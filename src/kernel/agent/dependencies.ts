@@ -2,10 +2,10 @@ import type { CallClock } from '../core/call-clock.js';
 import type { Event, UsageData } from '../core/event.js';
 import type { ChangeCapture } from '../core/file-changes.js';
 import type { Form, FormAnswer } from '../core/form.js';
-import type { AskModel, Hooks } from '../core/hooks.js';
+import type { AskModel, Hooks, LoadedInstructions } from '../core/hooks.js';
 import type { Attachments } from '../core/files/attached-formats.js';
 import type { Approver, Policy, Rule } from '../core/policy.js';
-import type { ModelRef } from '../core/projection.js';
+import type { Conversation, ModelRef } from '../core/projection.js';
 import type { Fault, Price, Provider } from '../core/provider.js';
 import type { Log, Schedule } from '../core/runtime.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
@@ -56,6 +56,10 @@ interface ToolDeps {
   /** Returns notes about the files that the last calls read or wrote, such as the instructions for them. Asked after
    * the results of a response, and before a message, because a turn may have ended in between. */
   readonly fileNotes?: (events: readonly Event[]) => readonly string[];
+  /** Returns the files of instructions that the conversation has got since the last call. */
+  readonly loadedInstructions?: (
+    conversation: Pick<Conversation, 'system' | 'messages'>,
+  ) => readonly LoadedInstructions[];
   /** Absent: this session starts no agents. */
   readonly agents?: Agents;
 }

@@ -12,7 +12,7 @@ import {
   type ToolOutcome,
 } from '../core/tool.js';
 import { captureChanges, type CapturedChanges } from './file-history.js';
-import { afterCall, beforeCall, type Denied } from './apply-hooks.js';
+import { afterCall, afterDenial, beforeCall, type Denied } from './apply-hooks.js';
 import { contextOf } from './call-context.js';
 import { type AllowedCall, cancelledBefore, requestApproval } from './call-permission.js';
 import type { DispatchDeps } from './dependencies.js';
@@ -59,11 +59,7 @@ export async function dispatch(d: DispatchDeps, prepared: PreparedCall, signal: 
   const { bound } = filled;
   bound.tool.prepare?.();
   const permission = await requestApproval(d, hooked.call, { bound, shown: hooked.bound, said: hooked.said }, signal);
-  if (permission.error)
-    return {
-      ...refused(permission.error, permission.denied === null ? [] : [denialOf(prepared, permission.denied)]),
-      decision: permission.decision,
-    };
+  if (permission.error) return await notPermitted(d, prepared, { ...hooked, ...permission }, signal);
   const { verdict, approved, rehearsed, decision } = permission;
   if (signal.aborted) {
     await rehearsed?.rehearsal.discard();
@@ -71,6 +67,27 @@ export async function dispatch(d: DispatchDeps, prepared: PreparedCall, signal: 
   }
   const done = await runPermitted(d, hooked.call, { bound, verdict, approved, rehearsed, decision }, signal);
   return await afterCall(d, hooked, { ...done, decision }, signal);
+}
+
+/** Returns the result of a call that was not allowed, or that was cancelled before it ran. */
+async function notPermitted(
+  d: DispatchDeps,
+  prepared: PreparedCall,
+  { error: given, denied, decision, call, bound }: RefusedCall,
+  signal: AbortSignal,
+): Promise<Dispatched> {
+  if (denied === null) return { ...refused(given), decision };
+  const facts = { error: given, reason: denied.reason, by: decision.decidedBy ?? null };
+  const { error, ...more } = await afterDenial(d, { call, bound }, facts, signal);
+  return { ...refused(error, [denialOf(prepared, denied)]), ...more, decision };
+}
+
+interface RefusedCall {
+  readonly error: ErrorEnvelope;
+  readonly denied: Denied | null;
+  readonly decision: CallDecision;
+  readonly call: ToolCallData;
+  readonly bound: BoundCall;
 }
 
 /** Runs a call that policy and the user allowed, and clamps its output. */

@@ -16,6 +16,7 @@ import { allowanceOf, budgetOf, cutFault, spendingWarning, spentUsd } from './bu
 import type { TurnDeps } from './dependencies.js';
 import { askForRole } from './model-roles.js';
 import { sideConversation } from './side-question.js';
+import { askAboutAnswer, hooksBefore } from './hooked-requests.js';
 
 /** The number of calls beyond `max_tool_calls` that are still read, recorded and refused, so that the model sees
  * them fail. The answer is not read any further. */
@@ -66,7 +67,8 @@ async function answerTo(d: TurnDeps, toolChoice: 'auto' | 'none', signal: AbortS
     if (!(await withdrawRefused(d, draft.fault))) break;
     draft = await listen(d, d.record.conversation(), toolChoice, signal);
   }
-  return draft;
+  const fault = draft.fault ?? (await askAboutAnswer(d, d.model().ref, draft, signal));
+  return { ...draft, fault };
 }
 
 function assistantData(
@@ -312,6 +314,7 @@ async function listen(
     toolChoice,
     signal,
     maxCalls: d.limits.maxToolCalls + refusedCalls,
+    ...hooksBefore(d, ref, signal),
   })) {
     if (signal.aborted) break;
     receive(d, draft, chunk);

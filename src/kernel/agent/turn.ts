@@ -11,7 +11,16 @@ import { allowanceOf, tokensOf } from './budget.js';
 import { compact, windowIsFull } from './compaction.js';
 import { compactionRules } from './compaction-figures.js';
 import { dispatch, type Dispatched, type PreparedCall } from './dispatch.js';
-import { askAboutPrompt, mustGoOn, stopFault } from './apply-hooks.js';
+import {
+  afterBatch,
+  type BatchedCall,
+  askAboutPrompt,
+  mustGoOn,
+  stopFault,
+  tellChanges,
+  tellDisplayed,
+  tellInstructions,
+} from './apply-hooks.js';
 import { withRepeats, timesOf } from './loop-detection.js';
 import { type Reply, request, requestSearch } from './request.js';
 import type { DispatchDeps, TurnDeps } from './dependencies.js';
@@ -41,6 +50,7 @@ export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd
   if (count.allowed === 0) return await lastAnswer(d, 'completed', count, signal);
   for (;;) {
     const reply = await ask(d, 'auto', count, signal);
+    await tellDisplayed(d, reply, signal);
     const status = ended(reply, signal);
     if (status) return end(status, reply.text, count, reply);
     if (reply.calls.length === 0 && reply.stop !== 'pause') {
@@ -61,8 +71,10 @@ export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd
 /** Records what came meanwhile: notes for the model, those about the files of the calls among them, then messages of the
  * user. */
 async function deliver(d: TurnDeps, signal: AbortSignal): Promise<void> {
+  await tellChanges(d, signal);
   const notes = [...(d.tools.fileNotes?.(d.record.events()) ?? []), ...d.takeNotes()];
   for (const note of notes) await d.record.append({ kind: 'user', content: note, data: { note: true } });
+  await tellInstructions(d, signal);
   for (const text of d.takeSteering()) await steer(d, text, signal);
 }
 
@@ -171,6 +183,7 @@ async function runCalls(d: TurnDeps, reply: Reply, count: TurnState, signal: Abo
   const calls = await recordCalls(d, reply);
   count.turns += 1;
   let failed = 0;
+  const results: BatchedCall[] = [];
   const ahead = await runAhead(d, calls, { count, reply }, signal);
   for (const [index, prepared] of calls.entries()) {
     const { call } = prepared;
@@ -184,8 +197,11 @@ async function runCalls(d: TurnDeps, reply: Reply, count: TurnState, signal: Abo
     tellLoop(d, call, count.looped !== wasLooped);
     addAll(count.denials, done.denials);
     count.halt ??= done.halt ?? null;
-    if (isError(done.outcome.envelope)) failed += 1;
+    const { envelope } = done.outcome;
+    results.push({ call, binding: prepared.binding, envelope });
+    if (isError(envelope)) failed += 1;
   }
+  count.halt ??= await afterBatch(d, results, signal);
   count.failedInRow = failed === calls.length ? count.failedInRow + 1 : 0;
 }
 

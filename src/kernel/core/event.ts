@@ -365,6 +365,8 @@ export interface HookData {
   readonly tool_call_id?: string;
   /** The arguments that the tool is given in the place of those of the call. */
   readonly updated_input?: unknown;
+  /** Names of the headers that the hook has added to a request. */
+  readonly added_headers?: readonly string[];
   /** The output that the hook has replaced. */
   readonly original_output?: string;
 }

@@ -1,3 +1,5 @@
+import type { Json } from './json.js';
+
 /** Questions that a tool or a server puts to the user: what `ask_user` asks, what an MCP server wants to know
  * (elicitation), whether a plan is to be carried out. */
 export interface Form {
@@ -45,4 +47,19 @@ const formAnswers: readonly string[] = ['filled', 'declined', 'cancelled'] satis
 
 export function isFormAnswer(answer: { readonly answer: string }): answer is FormAnswer {
   return formAnswers.includes(answer.answer);
+}
+
+/** A question of an MCP server for the user. */
+export interface ServerQuestion {
+  readonly server: string;
+  readonly message: string;
+  readonly mode: 'form' | 'url';
+  readonly url: string | null;
+  readonly schema: Json | null;
+}
+
+/** The answer of a hook to such a question. */
+export interface HookedForm {
+  readonly action: 'accept' | 'decline' | 'cancel';
+  readonly content: Readonly<Record<string, unknown>>;
 }

@@ -1,8 +1,11 @@
 import type { Envelope } from './envelope.js';
 import type { Event, HookData } from './event.js';
+import type { HookedForm, ServerQuestion } from './form.js';
+import type { Json } from './json.js';
 import type { ToolArgs } from './tool.js';
 
-/** The points of a session at which programs of the user are asked. The names are those of Claude Code. */
+/** The points of a session at which programs of the user are asked. The names are those of Claude Code; those of
+ * requests to a model are those of Gemini CLI. */
 export const hookEvents = [
   'SessionStart',
   'UserPromptSubmit',
@@ -10,6 +13,15 @@ export const hookEvents = [
   'PermissionRequest',
   'PostToolUse',
   'PostToolUseFailure',
+  'PermissionDenied',
+  'PostToolBatch',
+  'BeforeModel',
+  'AfterModel',
+  'MessageDisplay',
+  'FileChanged',
+  'ConfigChange',
+  'InstructionsLoaded',
+  'Elicitation',
   'Notification',
   'Stop',
   'StopFailure',
@@ -33,6 +45,31 @@ export interface HookedCall {
   readonly args: ToolArgs;
 }
 
+/** A call that has a result. */
+interface HookedResult {
+  readonly call: HookedCall;
+  readonly envelope: Envelope;
+}
+
+/** A file that the hooks of a session look at. */
+export type ChangedFile =
+  /** Of a file that the session has read or written. */
+  | { readonly event: 'FileChanged'; readonly path: string; readonly change: 'change' | 'unlink' }
+  | {
+      readonly event: 'ConfigChange';
+      readonly source: 'user_settings' | 'project_settings' | 'local_settings';
+      readonly path: string;
+    };
+
+/** A file of instructions that the model has been given. */
+export interface LoadedInstructions {
+  readonly path: string;
+  readonly memory: 'User' | 'Project' | 'Local';
+  readonly reason: 'session_start' | 'nested_traversal' | 'path_glob_match';
+  /** The patterns of a rule. */
+  readonly globs: readonly string[] | null;
+}
+
 /** The input of a hook at such a point. */
 export type Occasion =
   | { readonly event: 'SessionStart'; readonly source: SessionSource; readonly model: string }
@@ -44,6 +81,20 @@ export type Occasion =
       readonly envelope: Envelope;
       readonly durationMs: number;
     }
+  | {
+      readonly event: 'PermissionDenied';
+      readonly call: HookedCall;
+      readonly reason: string;
+      readonly by: string | null;
+    }
+  | { readonly event: 'PostToolBatch'; readonly calls: readonly HookedResult[] }
+  /** `body`: the request as it is sent, with placeholders for secrets. */
+  | { readonly event: 'BeforeModel'; readonly provider: string; readonly model: string; readonly body: Json }
+  | { readonly event: 'AfterModel'; readonly provider: string; readonly model: string; readonly answer: Json }
+  | { readonly event: 'MessageDisplay'; readonly message: string; readonly text: string }
+  | ChangedFile
+  | { readonly event: 'InstructionsLoaded'; readonly file: LoadedInstructions }
+  | { readonly event: 'Elicitation'; readonly question: ServerQuestion }
   | { readonly event: 'Notification'; readonly type: string; readonly message: string }
   /** `again`: the turn already continues because of a hook. */
   | { readonly event: 'Stop' | 'SubagentStop'; readonly again: boolean; readonly text: string }
@@ -89,6 +140,10 @@ export interface HookAnswer {
   readonly args: ToolArgs | null;
   /** A text to put in the place of the output. */
   readonly output: string | null;
+  /** Headers to add to a request. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The answer to a question of a server; null: the user answers. */
+  readonly form: HookedForm | null;
   /** Texts to add to the conversation, for the model. */
   readonly context: readonly string[];
   /** The reason why the turn must end here; null: it continues. */
@@ -116,6 +171,8 @@ export interface Hooks {
   listens(event: HookEvent): boolean;
   /** Runs the hooks of an occasion side by side. Never rejects. */
   ask(occasion: Occasion, scene: HookScene, signal: AbortSignal): Promise<HookAnswer>;
+  /** Returns what has changed on the disk since the last look. `known`: hashes of the files of the session by path. */
+  changes?(known: ReadonlyMap<string, string | null>): readonly ChangedFile[];
   /** Waits for hooks in the background until they have ended or the signal is aborted. */
   finish?(signal: AbortSignal): Promise<void>;
 }

@@ -38,7 +38,14 @@ export interface ModelRequest {
   readonly signal: AbortSignal;
   /** Most calls of one answer that are read; the rest of the answer is not. Absent: all. */
   readonly maxCalls?: number;
+  /** Asked once for each body that a provider sends over HTTP. Absent: nobody is. */
+  readonly beforeSend?: BeforeSend;
 }
+
+/** Asks about the bytes of a request before they leave. `fault`: it is not sent. Never rejects. */
+export type BeforeSend = (
+  body: Uint8Array,
+) => Promise<{ readonly headers: Readonly<Record<string, string>>; readonly fault: Fault | null }>;
 
 /** One item of a stream. A stream ends with exactly one `end` or `fault` and never throws; an abort ends it without
  * either. Calls arrive whole and only after the provider said that the response is complete; fragments stay inside the

@@ -1,6 +1,6 @@
 import type { Envelope, ErrorEnvelope } from './envelope.js';
 import type { CallTarget, ChangeData, Event, FileState, FolderData, ToolCallData, ToolSpec } from './event.js';
-import type { Form, FormAnswer } from './form.js';
+import type { Form, FormAnswer, HookedForm, ServerQuestion } from './form.js';
 import type { Json } from './json.js';
 import type { SearchAnswer, SearchRequest } from './provider.js';
 import type { Effects } from './effects.js';
@@ -177,6 +177,8 @@ export interface CallSession extends SessionView {
   readonly searchWeb?: ((request: SearchRequest) => Promise<SearchAnswer>) | undefined;
   /** Puts questions to the user. Never rejects. Absent where nobody can be asked. */
   readonly putForm?: ((form: Form) => Promise<FormAnswer>) | undefined;
+  /** Has hooks answer a question of a server. Null: none of them does. Never rejects. Absent: no hook listens. */
+  readonly answerForm?: ((question: ServerQuestion) => Promise<HookedForm | null>) | undefined;
   /** Has another agent do a task, in a session of its own. Never rejects. Absent in a session of an agent. */
   readonly runAgent?: ((order: SubagentRequest, signal: AbortSignal) => Promise<ToolOutcome>) | undefined;
 }

@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { type Envelope, isError } from '../core/envelope.js';
 import type { Event } from '../core/event.js';
 import type { HookedAgent, HookedCall, HookScene, Occasion } from '../core/hooks.js';
@@ -35,6 +35,7 @@ export function subjectsOf(occasion: Occasion, agent?: HookedAgent): readonly st
     case 'PermissionRequest':
     case 'PostToolUse':
     case 'PostToolUseFailure':
+    case 'PermissionDenied':
       return calledNames(occasion.call);
     case 'SessionStart':
       return [occasion.source];
@@ -50,7 +51,20 @@ export function subjectsOf(occasion: Occasion, agent?: HookedAgent): readonly st
     case 'SubagentStart':
     case 'SubagentStop':
       return agent ? [agent.type] : [];
+    case 'BeforeModel':
+    case 'AfterModel':
+      return [occasion.model, `${occasion.provider}/${occasion.model}`];
+    case 'FileChanged':
+      return [basename(occasion.path), occasion.path];
+    case 'ConfigChange':
+      return [occasion.source];
+    case 'InstructionsLoaded':
+      return [occasion.file.reason];
+    case 'Elicitation':
+      return [occasion.question.server];
     case 'UserPromptSubmit':
+    case 'PostToolBatch':
+    case 'MessageDisplay':
     case 'Stop':
       return [];
     default:
@@ -103,14 +117,17 @@ export function hookInput(
     permission_mode: mode,
     hook_event_name: occasion.event,
     ...(agent ? { agent_id: agent.id, agent_type: agent.type } : {}),
-    ...fieldsOf(occasion, scene.cwd),
+    ...fieldsOf(occasion, scene),
     ...(agent && occasion.event === 'SubagentStop'
       ? { agent_transcript_path: transcript(agent.id, scene.events(), agent) }
       : {}),
   };
 }
 
-function fieldsOf(occasion: Occasion, cwd: string): Readonly<Record<string, unknown>> {
+function fieldsOf(
+  occasion: Occasion,
+  { cwd, prompt }: Pick<HookScene, 'cwd' | 'prompt'>,
+): Readonly<Record<string, unknown>> {
   switch (occasion.event) {
     case 'SessionStart':
       return { source: occasion.source, model: occasion.model };
@@ -133,6 +150,15 @@ function fieldsOf(occasion: Occasion, cwd: string): Readonly<Record<string, unkn
         is_interrupt: isError(occasion.envelope) && occasion.envelope.code === 'cancelled',
         duration_ms: occasion.durationMs,
       };
+    case 'PermissionDenied':
+      return { ...callFields(occasion.call, cwd), reason: occasion.reason, decided_by: occasion.by };
+    case 'PostToolBatch':
+      return {
+        tool_calls: occasion.calls.map(({ call, envelope }) => ({
+          ...callFields(call, cwd),
+          tool_response: isError(envelope) ? envelope.error : envelope.output,
+        })),
+      };
     case 'Notification':
       return { message: occasion.message, notification_type: occasion.type };
     case 'Stop':
@@ -148,6 +174,53 @@ function fieldsOf(occasion: Occasion, cwd: string): Readonly<Record<string, unkn
       return { trigger: occasion.trigger, compact_summary: occasion.summary };
     case 'SessionEnd':
       return { reason: occasion.reason };
+    default:
+      return fieldsOfOthers(occasion, prompt);
+  }
+}
+
+/** The fields of events that are about no call, no turn and no compaction. */
+function fieldsOfOthers(
+  occasion: Extract<
+    Occasion,
+    {
+      readonly event:
+        | 'BeforeModel'
+        | 'AfterModel'
+        | 'MessageDisplay'
+        | 'FileChanged'
+        | 'ConfigChange'
+        | 'InstructionsLoaded'
+        | 'Elicitation';
+    }
+  >,
+  prompt: string,
+): Readonly<Record<string, unknown>> {
+  switch (occasion.event) {
+    case 'BeforeModel':
+      return { provider: occasion.provider, model: occasion.model, llm_request: occasion.body };
+    case 'AfterModel':
+      return { provider: occasion.provider, model: occasion.model, llm_response: occasion.answer };
+    case 'MessageDisplay':
+      return { turn_id: prompt, message_id: occasion.message, index: 0, final: true, delta: occasion.text };
+    case 'FileChanged':
+      return { file_path: occasion.path, event: occasion.change };
+    case 'ConfigChange':
+      return { source: occasion.source, file_path: occasion.path };
+    case 'InstructionsLoaded': {
+      const { path, memory, reason, globs } = occasion.file;
+      return { file_path: path, memory_type: memory, load_reason: reason, ...(globs === null ? {} : { globs }) };
+    }
+    case 'Elicitation': {
+      const { server, message, mode, url, schema } = occasion.question;
+      return {
+        mcp_server_name: server,
+        message,
+        mode,
+        ...(url === null ? {} : { url }),
+        ...(schema === null ? {} : { requested_schema: schema }),
+      };
+    }
     default:
       return occasion satisfies never;
   }

@@ -24,6 +24,7 @@ const host = {
   processes,
   env: process.env,
   protectedEnv: [],
+  settingsFiles: [],
   post: () => Promise.reject(new Error('no hook here asks a server')),
   transcripts,
   mode: () => 'default',

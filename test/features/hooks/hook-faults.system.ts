@@ -28,6 +28,7 @@ async function run(occasion: Occasion, command: string, more: object = {}): Prom
     processes,
     env: { PATH: process.env.PATH },
     protectedEnv: [],
+    settingsFiles: [],
     post: () => Promise.reject(new Error('no hook here asks a server')),
     transcripts: { write: () => '' },
     mode: () => 'default',

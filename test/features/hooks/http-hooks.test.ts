@@ -48,6 +48,7 @@ async function ask(url: string, more: object = {}, asking: Asking = {}): Promise
     env,
     protectedEnv,
     transcripts: { write: () => '/transcript.jsonl' },
+    settingsFiles: [],
     post: createPoster({ env, protectedEnv, closing }),
     mode: () => 'default',
     now: () => 1,

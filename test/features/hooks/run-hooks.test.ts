@@ -62,6 +62,7 @@ function opened(hooks: unknown, agent?: HookedAgent, path = env.PATH): Hooks {
     env: { ...env, PATH: path },
     protectedEnv: ['OPENAI_API_KEY'],
     transcripts,
+    settingsFiles: [],
     post: () => Promise.reject(new Error('no hook here asks a server')),
     mode: () => 'default',
     now: () => 1,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Form, FormAnswer } from '../../../src/kernel/core/form.js';
-import { elicited, formOf } from '../../../src/features/mcp/elicitation.js';
+import { answersOf, elicited, formOf } from '../../../src/features/mcp/elicitation.js';
 
 const form = {
   message: 'Who are you?',
@@ -136,4 +136,29 @@ test('a form that nobody could fill in is declined, and what nobody sees is take
   }
   expect(formOf('tried', { message: 'a\u001b[2Jb\u202ec', requestedSchema: {} })?.message).toBe('a[2Jbc');
   expect(formOf('tried', 'x')).toBeNull();
+});
+
+test('hooks answer before the user; an answer that does not fit is not used', async () => {
+  const asked: unknown[] = [];
+  const answered = async (action: 'accept' | 'decline' | 'cancel', content: object, user: FormAnswer | null) => {
+    const putForm = answersOf({
+      answerForm: (question) => {
+        asked.push(question);
+        return Promise.resolve({ action, content: { ...content } });
+      },
+      ...(user === null ? {} : { putForm: () => Promise.resolve(user) }),
+    });
+    return await elicited('tried', form, putForm);
+  };
+  const ada = { name: 'Ada', age: 36, days: ['mo'] };
+  expect(await answered('accept', { ...ada, more: 1 }, null)).toEqual({ action: 'accept', content: ada });
+  expect(asked).toMatchObject([{ server: 'tried', message: 'Who are you?', mode: 'form', url: null }]);
+  expect(await answered('decline', {}, null)).toEqual({ action: 'decline' });
+  expect(await answered('cancel', {}, null)).toEqual({ action: 'cancel' });
+  const user: FormAnswer = { answer: 'filled', values: { name: 'Bob' } };
+  for (const wrong of [{}, { name: 'A' }, { name: 'Ada', age: '36' }, { name: 'Ada', size: 'xl' }, { name: null }]) {
+    expect(await answered('accept', wrong, user)).toEqual({ action: 'accept', content: { name: 'Bob' } });
+    expect(await answered('accept', wrong, null)).toEqual({ action: 'cancel' });
+  }
+  expect(answersOf({})).toBeNull();
 });

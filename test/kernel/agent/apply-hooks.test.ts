@@ -7,6 +7,8 @@ const nothing: HookAnswer = {
   decision: 'none',
   reason: '',
   args: null,
+  headers: {},
+  form: null,
   output: null,
   context: [],
   stop: null,

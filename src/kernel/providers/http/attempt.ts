@@ -33,6 +33,8 @@ export interface AttemptContext {
   /** Unix milliseconds. */
   readonly now: () => number;
   readonly schedule: Schedule;
+  /** Headers that this request has beside those of the endpoint. */
+  readonly headers: Readonly<Record<string, string>>;
   /** Called with the headers of every answer, refusals included. */
   readonly onHeaders: (headers: Headers) => void;
   /** Returns what an answer cost in USD. */
@@ -97,7 +99,7 @@ export async function* attempt(
   let isOver = false;
   try {
     const { post } = await context.open();
-    const response = await post(body, controller.signal);
+    const response = await post(body, controller.signal, context.headers);
     context.onHeaders(response.headers);
     const failed = await failureIn(response, context);
     isOver = !response.ok;

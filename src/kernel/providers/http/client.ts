@@ -3,8 +3,13 @@ import { longestTimerMs } from '../../core/runtime.js';
 import { type Endpoint, joinUrl } from '../catalog.js';
 import type { Send } from './exchange.js';
 
-/** Posts a body that is already serialised. Resolves with any answer, as `Send` does, and rejects like it. */
-export type Post = (body: Uint8Array, signal: AbortSignal) => Promise<Response>;
+/** Posts a body that is already serialised, with these headers beside those of the endpoint. Resolves with any answer, as
+ * `Send` does, and rejects like it. */
+export type Post = (
+  body: Uint8Array,
+  signal: AbortSignal,
+  headers?: Readonly<Record<string, string>>,
+) => Promise<Response>;
 
 /** Loads a vendor's SDK and makes its client for one path of an endpoint. */
 export type Connect = (endpoint: Endpoint, path: string, send: Send) => Promise<Post>;
@@ -48,17 +53,38 @@ function clientOptions(endpoint: Endpoint, path: string, send: Send) {
   } as const;
 }
 
+/** Returns the names of the headers that a request has, in lower case. */
+export function takenHeaders({ headers }: Pick<Endpoint, 'headers'>): readonly string[] {
+  return [...wanted, ...Object.keys(headers).map((name) => name.toLowerCase())];
+}
+
+/** Headers that a hook adds go through the SDK under names that it does not use itself. */
+const addedPrefix = 'x-agent-added-';
+
+function addedHeaders(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [`${addedPrefix}${name}`, value]));
+}
+
+function sentHeaders(given: Headers, named: ReadonlySet<string>): Readonly<Record<string, string>> {
+  const sent: [string, string][] = [];
+  for (const [name, value] of given) {
+    if (name.startsWith(addedPrefix)) sent.push([name.slice(addedPrefix.length), value]);
+    else if (named.has(name)) sent.push([name, value]);
+  }
+  return Object.fromEntries(sent);
+}
+
 type SdkFetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
 
 function sdkFetch(endpoint: Endpoint, send: Send): SdkFetch {
-  const allowed = new Set([...wanted, ...Object.keys(endpoint.headers).map((name) => name.toLowerCase())]);
+  const named = new Set(takenHeaders(endpoint));
   // With the first use of its headers Node loads all of `fetch`. So that happens here, before there is a request.
   void new Headers();
   return async (input, init) => {
     const request = {
       method: 'POST' as const,
       url: input instanceof Request ? input.url : String(input),
-      headers: Object.fromEntries([...new Headers(init?.headers)].filter(([name]) => allowed.has(name))),
+      headers: sentHeaders(new Headers(init?.headers), named),
       ...(init?.body instanceof Uint8Array ? { body: init.body } : {}),
       signal: init?.signal ?? new AbortController().signal,
     };
@@ -103,7 +129,8 @@ export const connectAnthropic: Connect = async (endpoint, path, send) => {
     openTelemetry: false,
     defaultHeaders: { ...options.defaultHeaders, 'X-Api-Key': endpoint.key, Authorization: null },
   });
-  return (body, signal) => answerOf(client.post(path, { body, signal, stream: true }).asResponse());
+  return (body, signal, headers = {}) =>
+    answerOf(client.post(path, { body, signal, stream: true, headers: addedHeaders(headers) }).asResponse());
 };
 
 /** Posts through the `openai` package, which makes the URL, the authorization and the protocol's headers. It serves
@@ -119,5 +146,6 @@ export const connectOpenAi: Connect = async (endpoint, path, send) => {
     webhookSecret: null,
     defaultHeaders: { ...options.defaultHeaders, ...(endpoint.key === null ? { Authorization: null } : {}) },
   });
-  return (body, signal) => answerOf(client.post(path, { body, signal, stream: true }).asResponse());
+  return (body, signal, headers = {}) =>
+    answerOf(client.post(path, { body, signal, stream: true, headers: addedHeaders(headers) }).asResponse());
 };

@@ -29,7 +29,7 @@ import {
   type TimeLimits,
 } from './attempt.js';
 import { createBodyEncoder, encodeBody } from './body.js';
-import { type Connect, connectAnthropic, connectOpenAi, type Post } from './client.js';
+import { type Connect, connectAnthropic, connectOpenAi, type Post, takenHeaders } from './client.js';
 import { learnFrom, type Lesson } from './refusals.js';
 import { openTransport } from './transport.js';
 
@@ -318,6 +318,7 @@ async function startRun(
   let { request, wire, notices } = await chooseProtocol(given, shared);
   let { endpoint } = shared;
   let body: Uint8Array | null = null;
+  let asked: { readonly body: Uint8Array; readonly headers: AddedHeaders | null } | null = null;
   let progress = firstProgress(shared, null);
   let isRenewed = false;
   const giveUp: Run['giveUp'] = async (fault, spent) => {
@@ -336,10 +337,14 @@ async function startRun(
   return {
     notices,
     giveUp,
-    attempt(client) {
+    async *attempt(client) {
       endpoint = client.endpoint;
-      body ??= encode(wire.requestParts(request.conversation, wireOptions(request, shared)));
-      return attempt(request, body, progress.earlier, attemptContext({ client, wire, shared, model, ...progress }));
+      const sent = (body ??= encode(wire.requestParts(request.conversation, wireOptions(request, shared))));
+      if (asked?.body !== sent) asked = { body: sent, headers: yield* askBefore(request, sent, endpoint) };
+      const { headers } = asked;
+      if (headers === null) return { complete: true };
+      const context = attemptContext({ client, wire, shared, model, headers, ...progress });
+      return yield* attempt(request, sent, progress.earlier, context);
     },
     async afterFailure(outcome) {
       const { failed, spent } = outcome;
@@ -367,6 +372,34 @@ async function startRun(
       return await giveUp(presentable(plan.fault, endpoint, model), spent);
     },
   };
+}
+
+/** Headers that HTTP itself needs. */
+const connectionHeaders =
+  /^(?:host|connection|keep-alive|te|trailer|upgrade|expect|transfer-encoding|(?:content|accept)-(?:length|encoding)|proxy-.*)$/;
+
+type AddedHeaders = Readonly<Record<string, string>>;
+
+/** Asks about a body before it leaves, and returns the headers to add; null: it is not sent. A header that the request
+ * has already stays as it is. */
+async function* askBefore(
+  { beforeSend }: ModelRequest,
+  body: Uint8Array,
+  endpoint: Endpoint,
+): AsyncGenerator<ModelChunk, AddedHeaders | null> {
+  if (beforeSend === undefined) return {};
+  const { headers, fault } = await beforeSend(body);
+  if (fault !== null) {
+    yield { type: 'fault', fault };
+    return null;
+  }
+  const taken = takenHeaders(endpoint);
+  const isFree = (name: string): boolean => !taken.includes(name) && !connectionHeaders.test(name);
+  const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
+  const refused = given.map(([name]) => name).filter((name) => !isFree(name));
+  const message = `A hook cannot replace headers of a request. Not added: ${refused.join(', ')}.`;
+  if (refused.length > 0) yield { type: 'notice', level: 'warn', code: 'hook', message };
+  return Object.fromEntries(given.filter(([name]) => isFree(name)));
 }
 
 /** Progress of a request: the number of the attempt, from 1, and the end of its time in Unix milliseconds. */
@@ -426,8 +459,10 @@ function attemptContext({
   wire,
   shared,
   model,
+  headers,
   turnEndsAt,
 }: Pick<Progress, 'turnEndsAt'> & {
+  readonly headers: Readonly<Record<string, string>>;
   readonly client: Client;
   readonly wire: Wire;
   readonly shared: Shared;
@@ -439,6 +474,7 @@ function attemptContext({
     wire,
     limits,
     turnEndsAt,
+    headers,
     open: client.open,
     now: d.now,
     schedule: d.schedule,
