@@ -235,13 +235,13 @@ export async function afterBatch(
   return answer.stop ?? answer.reason;
 }
 
-/** Runs the hooks for a text of the model that the user sees. */
+/** Runs the hooks for a text of the model that the user sees. Texts of sub-agents are results of calls. */
 export async function tellDisplayed(
   d: TurnDeps,
   { responseId, text }: { readonly responseId: string; readonly text: string },
   signal: AbortSignal,
 ): Promise<void> {
-  if (text === '' || signal.aborted) return;
+  if (text === '' || signal.aborted || d.tools.hooks?.agent) return;
   await askHooks(d, { event: 'MessageDisplay', message: `${d.record.id}:${responseId}`, text }, signal);
 }
 
