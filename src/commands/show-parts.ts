@@ -208,8 +208,8 @@ export const context: CommandHandler = {
 
 function automaticCompaction(atShare: number | null, window: number | null): string {
   if (atShare === null) return 'Automatic compaction is off (`compaction.at_percent`).';
-  if (window === null) return 'It is compacted when the provider refuses a request as too long.';
-  return `It is compacted from ${Math.round(window * atShare)} tokens on (${Math.round(atShare * 100)} %).`;
+  if (window === null) return 'The conversation is compacted when the provider refuses a request as too long.';
+  return `The conversation is compacted from ${Math.round(window * atShare)} tokens on (${Math.round(atShare * 100)} %).`;
 }
 
 /** Says what each way to make the next request shorter would win. */
@@ -232,7 +232,7 @@ function gainRows(session: Session, window: number | null): readonly string[] {
   if (gains.length === 0) return ['', 'A compaction would win nothing yet.'];
   return [
     '',
-    '| could be won | tokens | of the window | input of a request |',
+    '| possible gain | tokens | of the window | input of a request |',
     '| --- | ---: | ---: | ---: |',
     ...gains.map(([name, change]) => {
       const won = change.tokensBefore - change.tokensAfter;

@@ -98,7 +98,7 @@ test('/context says what could be won, /compact --results wins it, and /uncompac
       ['last', 'End of script.'],
     ],
   );
-  expect(stdout).toContain('It is compacted from 17000 tokens on (85 %).');
+  expect(stdout).toContain('The conversation is compacted from 17000 tokens on (85 %).');
   expect([messages(server, -2).includes('<a>'), messages(server).includes('<a>')]).toEqual([false, true]);
 });
 
