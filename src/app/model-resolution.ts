@@ -5,6 +5,7 @@ import type { Notice, Settings } from '../kernel/console/run-settings.js';
 import type { Event } from '../kernel/core/event.js';
 import { isRecord } from '../kernel/core/json.js';
 import { modelFamilies, parseModelName } from '../kernel/core/model-names.js';
+import type { FallbackRef } from '../kernel/agent/dependencies.js';
 import type { ModelRef } from '../kernel/core/projection.js';
 import type { SessionRow } from '../kernel/core/store.js';
 import { editDistance, nearestName } from '../kernel/core/text.js';
@@ -422,12 +423,12 @@ export async function fallbackModels(
   settings: ProviderSource,
   ref: ModelRef,
   own: ModelRef,
-): Promise<readonly ModelRef[]> {
-  const found: ModelRef[] = [];
+): Promise<readonly FallbackRef[]> {
+  const found: FallbackRef[] = [];
   for (const name of settings.config.provider.fallbackModels) {
     const resolved = await resolveModel(settings, name, own);
     if (resolved.ok && !isSameModel(resolved.ref, own) && !found.some((other) => isSameModel(other, resolved.ref)))
-      found.push(resolved.ref);
+      found.push({ ...resolved.ref, ...(resolved.effort === undefined ? {} : { effort: resolved.effort }) });
   }
   return found.slice(found.findIndex((other) => isSameModel(other, ref)) + 1);
 }

@@ -128,3 +128,18 @@ test('fallback models are tried in order', async () => {
   expect(stderr).toContain('anthropic/claude-haiku-4-5 continues this turn.');
   expect(stderr).toContain('openai/gpt-5.2 continues this turn.');
 });
+
+test('a fallback model has the effort in its name, and the session keeps its own', async () => {
+  const { at, openai } = await connected({ openai: ['gpt-5.2'] });
+  const quirks = [
+    '--set',
+    'providers={"openai":{"quirks":{"effort":"reasoning_effort"}}}',
+    '--set',
+    'http.max_retries=0',
+  ];
+  const line = [...quirks, '-m', 'anthropic/claude-opus-4-5', '--effort', 'high', '-p', 'hello'];
+  const env = { ANTHROPIC_BASE_URL: 'http://127.0.0.1:9' };
+  await agent(at, [...line, '--fallback-model', 'openai/gpt:low'], { env });
+  await agent(at, [...line, '--fallback-model', 'openai/gpt'], { env });
+  expect(openai.bodies.map(({ reasoning_effort: effort }) => effort)).toEqual(['low', 'high']);
+});

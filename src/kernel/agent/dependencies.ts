@@ -88,6 +88,12 @@ export interface ReadyModel {
   readonly effort?: string;
 }
 
+/** A model that may step in. */
+export interface FallbackRef extends ModelRef {
+  /** The effort of its requests in place of that of the session. */
+  readonly effort?: string;
+}
+
 /** Facts about models, from the settings and the model table. */
 interface ModelDeps {
   /** Tokens of its context window; null where that is not known. Absent: the conversation is compacted only once it has
@@ -95,7 +101,7 @@ interface ModelDeps {
   readonly contextWindow?: (ref: ModelRef) => number | null;
   /** Returns the models with which a turn continues if `ref` cannot answer, in order. `own`: the model of the session,
    * in whose place `ref` may be already. */
-  readonly fallbacks?: (ref: ModelRef, own: ModelRef) => Promise<readonly ModelRef[]>;
+  readonly fallbacks?: (ref: ModelRef, own: ModelRef) => Promise<readonly FallbackRef[]>;
   /** Returns the model that the settings name for a role, opened; null where they name none or it cannot be used. Never
    * rejects. Absent: they name none. */
   readonly forRole?: (role: 'compaction' | 'title' | 'plan', current: ModelRef) => Promise<ReadyModel | null>;
@@ -173,7 +179,7 @@ export interface TurnDeps extends DispatchDeps {
   readonly role: () => NonNullable<UsageData['role']>;
   /** Continues with another model until the turn has ended. Resolves with the reason why it cannot, or null. Never
    * rejects. */
-  readonly useFallbackModel: (ref: ModelRef) => Promise<string | null>;
+  readonly useFallbackModel: (ref: FallbackRef) => Promise<string | null>;
   /** Messages the user sent meanwhile, for delivery now. */
   readonly takeSteering: () => readonly string[];
   /** Takes the notes for the model that arrived during the turn. */

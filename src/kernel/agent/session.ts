@@ -18,7 +18,7 @@ import { placeOf, type SessionLog, type SessionRow } from '../core/store.js';
 import { firstLine } from '../core/text.js';
 import { compact, type Compacted, type CompactionPlan, omitResults, planFor } from './compaction.js';
 import { type OmissionPlan, planOmission } from './omit-results.js';
-import type { ApprovalDeps, ReadyModel, TurnDeps } from './dependencies.js';
+import type { ApprovalDeps, FallbackRef, ReadyModel, TurnDeps } from './dependencies.js';
 import type { Dispatched } from './dispatch.js';
 import { askAboutPrompt, askHooks, tellFailed, tellWaiting } from './apply-hooks.js';
 import { recordMessage, recordSent, runOwnCall } from './message.js';
@@ -254,19 +254,21 @@ class LiveSession implements Session {
   }
 
   /** Continues with another model until the turn has ended. Returns the reason why it cannot, or null. */
-  async #stepIn(ref: ModelRef): Promise<string | null> {
+  async #stepIn(other: FallbackRef): Promise<string | null> {
     const own = this.#own ?? this.ref();
     if (this.#plan !== null) {
       this.#plan = null;
       this.#planFailed = true;
-      if (ref === own) return null;
+      if (other === own) return null;
     }
+    const { effort, ...ref } = other;
     try {
       await this.switchModel(ref);
     } catch (error) {
       return error instanceof Error ? error.message : String(error);
     }
     this.#own = own;
+    if (effort !== undefined) this.#model = { ...this.#model, effort };
     return null;
   }
 

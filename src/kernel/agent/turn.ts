@@ -1,7 +1,6 @@
 import { addAll } from '../core/lists.js';
 import { type Envelope, errorEnvelope, type ErrorEnvelope, isError } from '../core/envelope.js';
 import type { CallExtra, ToolCallData, ToolResultData } from '../core/event.js';
-import type { ModelRef } from '../core/projection.js';
 import type { Fault, ReceivedCall } from '../core/provider.js';
 import type { TurnEnd } from '../core/session-port.js';
 import { firstLine, withoutEnd } from '../core/text.js';
@@ -23,7 +22,7 @@ import {
 } from './apply-hooks.js';
 import { withRepeats, timesOf } from './loop-detection.js';
 import { type Reply, request, requestSearch } from './request.js';
-import type { DispatchDeps, TurnDeps } from './dependencies.js';
+import type { DispatchDeps, FallbackRef, TurnDeps } from './dependencies.js';
 
 /** After so many responses in a row whose every call failed, the model is asked for an answer instead. */
 const maxFailedResponses = 3;
@@ -498,14 +497,14 @@ async function requestOrStepIn(d: TurnDeps, toolChoice: 'auto' | 'none', signal:
 
 /** Returns the models that may continue the turn, in order: that of the session where it is not in use, then its
  * fallback models. */
-async function modelsToStepIn(d: TurnDeps): Promise<readonly ModelRef[]> {
+async function modelsToStepIn(d: TurnDeps): Promise<readonly FallbackRef[]> {
   const own = d.ownModel();
   const fallbacks = (await d.models.fallbacks?.(d.model().ref, own)) ?? [];
   return (await d.followPlanMode?.()) === true ? [own, ...fallbacks] : fallbacks;
 }
 
 /** Continues the turn with another model and says so. Returns false where that model cannot be opened. */
-async function stepIn(d: TurnDeps, other: ModelRef, fault: Fault): Promise<boolean> {
+async function stepIn(d: TurnDeps, other: FallbackRef, fault: Fault): Promise<boolean> {
   const { ref } = d.model();
   const problem = await d.useFallbackModel(other);
   const names = `${other.provider}/${other.model}`;
