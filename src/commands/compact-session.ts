@@ -81,15 +81,15 @@ export async function runCompactLine(argument: string, session: Compactable): Pr
       ),
     };
   const isResults = words.includes('--results');
-  if (words.includes('--dry-run')) return isResults ? omissionShown(session) : summaryShown(session);
+  if (words.includes('--dry-run')) return await (isResults ? omissionShown : summaryShown)(session);
   if (isResults && words.length > 1)
     return { kind: 'failed', reason: '--results makes no summary, so that it takes no text' };
   const compacted = isResults ? await session.omitResults() : await session.compact(argument.trim());
   return compacted.done ? { kind: 'made', message: compacted.message } : { ...compacted, kind: 'failed' };
 }
 
-function summaryShown(session: Compactable): CompactOutcome {
-  const plan = session.compactionPlan();
+async function summaryShown(session: Compactable): Promise<CompactOutcome> {
+  const plan = await session.compactionPlan();
   if (plan === null) return { kind: 'shown', message: 'Nothing to compact yet.' };
   const text = plan.text('(the model would write this part)');
   return {
@@ -101,8 +101,8 @@ function summaryShown(session: Compactable): CompactOutcome {
   };
 }
 
-function omissionShown(session: Compactable): CompactOutcome {
-  const plan = session.omissionPlan();
+async function omissionShown(session: Compactable): Promise<CompactOutcome> {
+  const plan = await session.omissionPlan();
   if (plan === null) return { kind: 'shown', message: 'There are no old tool results to leave out.' };
   return {
     kind: 'shown',

@@ -8,7 +8,7 @@ export const conversation: readonly Section[] = [
     heading: null,
     entries: [
       {
-        slash: ['model [[role=]model]', 'Show or change the model, or one for a role; --session: only now', 'model'],
+        slash: ['model [[role=]model]', 'Show or change the model; --session for this session only', 'model'],
         also: 'switch provider llm',
         load: async () => (await load()).switchModel,
       },
@@ -32,7 +32,7 @@ export const conversation: readonly Section[] = [
       {
         slash: [
           'compact [what to keep, --results, --dry-run or undo]',
-          'Replace the conversation with a summary; --results: leave out old tool results instead',
+          'Replace the conversation with a summary, or leave out old results',
           'conversation',
         ],
         also: 'summarize summary shrink condense prune',

@@ -45,7 +45,7 @@ export const statistics: CommandHandler = {
         .option('--here', 'of this directory only')
         .option('--team', 'what everybody spent whose sessions you may read, in the database of `store.url`')
         .option('--person <role>', 'the same, of this person')
-        .option('--by <what>', 'the same by person (as it is), project, model or day; `role`: only requests by role')
+        .option('--by <what>', 'the same by person (as it is), project, model or day; your own by role')
         .option('--json', 'one JSON array: a row each, with the name of its table'),
     run: async (line, _args, options: Options) =>
       asksTeam(options) && !asksRoles(options)

@@ -198,7 +198,7 @@ export const context: CommandHandler = {
         ),
         '',
         `${window === null ? `The context window of ${model} is not known.` : `${model} has a window of ${window} tokens.`} ${automaticCompaction(settings.config.limits.compaction.atShare, window)}`,
-        ...gainRows(session, window),
+        ...(await gainRows(session, window)),
         ...instructionRows(listInstructions(instructionPlace(settings), conversation)),
       ].join('\n'),
       'markdown',
@@ -213,9 +213,9 @@ function automaticCompaction(atShare: number | null, window: number | null): str
 }
 
 /** Says what each way to make the next request shorter would win. */
-function gainRows(session: Session, window: number | null): readonly string[] {
-  const omission = session.omissionPlan();
-  const summary = session.compactionPlan();
+async function gainRows(session: Session, window: number | null): Promise<readonly string[]> {
+  const omission = await session.omissionPlan();
+  const summary = await session.compactionPlan();
   const gains = [
     ...(omission
       ? [[`leave out ${counted(omission.seqs.length, 'old tool result')} (\`/compact --results\`)`, omission] as const]

@@ -1,15 +1,8 @@
 import type { CompactionData } from '../core/event.js';
 import type { Price } from '../core/provider.js';
 import { money, requestInputUsd } from './budget.js';
-import type { CompactionRules, TurnDeps } from './dependencies.js';
-
-const defaultRules: CompactionRules = { atShare: 0.85, keepTokens: null };
-
-type Ruled = Pick<TurnDeps, 'limits'>;
-
-export function compactionRules({ limits }: Ruled): CompactionRules {
-  return limits.compaction ?? defaultRules;
-}
+import { compactionRules } from './compaction-rules.js';
+import type { TurnDeps } from './dependencies.js';
 
 const assumedWindow = 128_000;
 
@@ -22,6 +15,8 @@ export function windowOf(d: Pick<TurnDeps, 'model' | 'models'>, named?: number):
 const newestShare = 0.1;
 /** More than this share never stays, whatever the settings say: a compaction has to make room. */
 const mostKeptShare = 0.5;
+
+type Ruled = Pick<TurnDeps, 'limits'>;
 
 /** Returns the tokens of the newest messages that a compaction leaves as they are. */
 export function keptTokens(d: Ruled, trigger: CompactionData['trigger'], windowTokens: number): number {

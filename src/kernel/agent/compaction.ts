@@ -1,13 +1,6 @@
 import { smallestOf } from '../core/lists.js';
 import { clampText, isError, parseEnvelope } from '../core/envelope.js';
-import {
-  type CompactionData,
-  countingEvents,
-  type Event,
-  isCompaction,
-  knownEvent,
-  type KnownEvent,
-} from '../core/event.js';
+import { type CompactionData, countingEvents, type Event, knownEvent, type KnownEvent } from '../core/event.js';
 import { eventMarker, lineReader } from '../core/model-output.js';
 import { type AssistantMessage, type Conversation, type Message, project } from '../core/projection.js';
 import { utf8Bytes, withoutEnd } from '../core/text.js';
@@ -15,14 +8,8 @@ import { todoLines, todoOf } from '../core/projection.js';
 import type { Fault } from '../core/provider.js';
 import { askAboutCompaction, tellCompacted } from './apply-hooks.js';
 import { allowanceOf, contextTokens, leastSummaryTokens, spentUsd, tokensOf } from './budget.js';
-import {
-  compactionRules,
-  describeChange,
-  keptTokens,
-  requestCosts,
-  type TokenChange,
-  windowOf,
-} from './compaction-figures.js';
+import { describeChange, keptTokens, requestCosts, type TokenChange, windowOf } from './compaction-figures.js';
+import { compactionRules } from './compaction-rules.js';
 import { type OmissionPlan, planOmission, recordOmission } from './omit-results.js';
 import { requestSummary } from './request.js';
 import type { TurnDeps } from './dependencies.js';
@@ -56,17 +43,6 @@ const enoughShare = 0.75;
 const enoughAfterOverflow = 0.5;
 /** A compaction is made only if it saves this share of the messages' tokens. */
 const leastSaving = 0.05;
-
-/** True where the next request would come near the end of the model's window and the model has answered since the last
- * compaction. */
-export function windowIsFull(d: TurnDeps): boolean {
-  const { atShare } = compactionRules(d);
-  const window = d.models.contextWindow?.(d.model().ref) ?? null;
-  const events = d.record.events();
-  if (atShare === null || window === null || contextTokens(events) <= window * atShare) return false;
-  const last = events.findLastIndex(isCompaction);
-  return last < 0 || events.slice(last).some((event) => event.kind === 'assistant' || event.kind === 'tool_call');
-}
 
 /** Plans a compaction of the session; null where there is nothing to compact. */
 export function planFor(
@@ -108,6 +84,11 @@ function enoughOmission(d: TurnDeps, { trigger, windowTokens }: CompactionOption
       ? window * (compactionRules(d).atShare ?? 1) * enoughShare
       : Math.min(window, plan.tokensBefore) * enoughAfterOverflow;
   return plan.tokensAfter <= room ? plan : null;
+}
+
+/** Plans `omitResults`; null where there is nothing to leave out. */
+export function omissionFor(d: TurnDeps): OmissionPlan | null {
+  return planOmission(d);
 }
 
 /** Leaves the output of old results out of requests, without a summary. */

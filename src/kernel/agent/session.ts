@@ -16,8 +16,9 @@ import type {
 } from '../core/session-port.js';
 import { placeOf, type SessionLog, type SessionRow } from '../core/store.js';
 import { firstLine } from '../core/text.js';
-import { compact, type Compacted, type CompactionPlan, omitResults, planFor } from './compaction.js';
-import { type OmissionPlan, planOmission } from './omit-results.js';
+import type { Compacted, CompactionPlan } from './compaction.js';
+import { loadCompaction } from './load-compaction.js';
+import type { OmissionPlan } from './omit-results.js';
 import type { ApprovalDeps, FallbackRef, ReadyModel, TurnDeps } from './dependencies.js';
 import type { Dispatched } from './dispatch.js';
 import { askAboutPrompt, askHooks, tellFailed, tellWaiting } from './apply-hooks.js';
@@ -79,7 +80,7 @@ export interface Session extends SessionPort {
    * Runs like a turn; rejects while one runs. */
   compact(focus: string): Promise<Compacted>;
   /** The plan of `compact`; null where there is nothing to compact. */
-  compactionPlan(): CompactionPlan | null;
+  compactionPlan(): Promise<CompactionPlan | null>;
   /** Runs `work` of the user's like a turn: nothing else runs meanwhile, and `interrupt` aborts it. Rejects while a
    * turn runs. */
   workAlone<T>(work: (own: OwnWork) => Promise<T>): Promise<T>;
@@ -88,7 +89,7 @@ export interface Session extends SessionPort {
   /** The price of the model in use; null where it is not known. */
   price(): Price | null;
   /** The plan of `omitResults`; null where there are none. */
-  omissionPlan(): OmissionPlan | null;
+  omissionPlan(): Promise<OmissionPlan | null>;
   /** Asks the model for a title of the conversation, beside whatever runs; '' where none came. May not reject. */
   suggestTitle(signal: AbortSignal): Promise<string>;
   /** Asks the model a question about the conversation, beside whatever runs, and records it with the answer. No request
@@ -337,12 +338,14 @@ class LiveSession implements Session {
     await this.#options.tools.hooks?.finish?.(signal);
   }
 
-  compact(focus: string): Promise<Compacted> {
-    return this.#inPlaceOfTurn((signal) => compact(this.#deps(), { trigger: 'manual', focus }, signal));
+  async compact(focus: string): Promise<Compacted> {
+    return await this.#inPlaceOfTurn(async (signal) =>
+      (await loadCompaction()).compact(this.#deps(), { trigger: 'manual', focus }, signal),
+    );
   }
 
-  omitResults(): Promise<Compacted> {
-    return this.#inPlaceOfTurn((signal) => omitResults(this.#deps(), signal));
+  async omitResults(): Promise<Compacted> {
+    return await this.#inPlaceOfTurn(async (signal) => (await loadCompaction()).omitResults(this.#deps(), signal));
   }
 
   workAlone<T>(work: (own: OwnWork) => Promise<T>): Promise<T> {
@@ -401,16 +404,16 @@ class LiveSession implements Session {
     return { status: 'answered', event };
   }
 
-  compactionPlan(): CompactionPlan | null {
-    return planFor(this.#deps(), { trigger: 'manual' });
+  async compactionPlan(): Promise<CompactionPlan | null> {
+    return (await loadCompaction()).planFor(this.#deps(), { trigger: 'manual' });
   }
 
   price(): Price | null {
     return this.#options.models.price?.(this.ref()) ?? null;
   }
 
-  omissionPlan(): OmissionPlan | null {
-    return planOmission(this.#deps());
+  async omissionPlan(): Promise<OmissionPlan | null> {
+    return (await loadCompaction()).omissionFor(this.#deps());
   }
 
   interrupt(): void {

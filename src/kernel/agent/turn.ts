@@ -7,8 +7,8 @@ import { firstLine, withoutEnd } from '../core/text.js';
 import type { Binding, Denial } from '../core/tool.js';
 import { keepAttached, recordUser } from './attached-files.js';
 import { allowanceOf, tokensOf } from './budget.js';
-import { compact, windowIsFull } from './compaction.js';
-import { compactionRules } from './compaction-figures.js';
+import { compactionRules, windowIsFull } from './compaction-rules.js';
+import { loadCompaction } from './load-compaction.js';
 import { dispatch, type Dispatched, type PreparedCall } from './dispatch.js';
 import {
   afterBatch,
@@ -464,6 +464,7 @@ async function afterOverflow(
   if (compactionRules(d).atShare === null) return { ...refused, fault: tooLongWithoutCompaction(refused.fault) };
   const windowTokens = windowInRefusal(refused.fault.message);
   const named = windowTokens === null ? {} : { windowTokens };
+  const { compact } = await loadCompaction();
   let reply: Reply = refused;
   for (const summarise of [false, true]) {
     const compacted = await compact(d, { trigger: 'overflow', focus: '', summarise, ...named }, signal);
@@ -523,6 +524,7 @@ function isUnavailable({ fault, text }: Reply): boolean {
 
 /** A compaction that fails is reported and tried again some answers later; the turn continues. */
 async function compactInTime(d: TurnDeps, asking: RequestState, signal: AbortSignal): Promise<void> {
+  const { compact } = await loadCompaction();
   const compacted = await compact(d, { trigger: 'auto', focus: '' }, signal);
   if (compacted.done || signal.aborted) return;
   asking.compactionRest = restAfterFailure;

@@ -303,9 +303,9 @@ test('an interrupted compaction leaves the conversation as it was', async () => 
 test('the plan of a compaction can be seen without a request', async () => {
   const provider = scripted([say('a')]);
   const { session } = rig({ provider });
-  expect(session.compactionPlan()).toBeNull();
+  expect(await session.compactionPlan()).toBeNull();
   await session.submit('one');
-  expect(session.compactionPlan()).toMatchObject({ fromSeq: 3, toSeq: 4, messages: 2 });
+  expect(await session.compactionPlan()).toMatchObject({ fromSeq: 3, toSeq: 4, messages: 2 });
   expect(provider.requests).toHaveLength(1);
 });
 
@@ -426,7 +426,7 @@ test.each([1, 60, 6_830, 90_000])(
     ]);
     const { session } = rig({ provider });
     await session.submit(long);
-    const plan = session.compactionPlan();
+    const plan = await session.compactionPlan();
     const planned = plan?.tokens(plan.text('SUMMARY'));
     const before = contextTokens(session.events());
     const compacted = await session.compact('');
