@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { modelServer } from '../e2e/model-server.js';
 import type { Finished, Place } from '../e2e/program.js';
-import { agent, lines, place, repl, script } from './inside.js';
+import { agent, atTerminal, lines, place, repl, script } from './inside.js';
 
 interface Row {
   readonly seq: number;
@@ -280,6 +280,35 @@ test('/goal works in the REPL: it stops and asks at the third failure, and off e
     ...['set', 'checked', 'checked', 'checked', 'paused', 'resumed', 'met'],
     ...['set', 'checked', 'ended'],
   ]);
+});
+
+test('an interrupt pauses a goal, in the turn and in its check; it continues by command only', async () => {
+  const at = place();
+  const turns = [
+    { text: 'slow', delay_ms: 60_000 },
+    { text: 'slow', delay_ms: 60_000 },
+  ];
+  await atTerminal(
+    at,
+    ['-m', script(at, turns)],
+    [
+      ['❯ ', "/goal x --check 'true'\n"],
+      ['the user has set a goal', null],
+      [/Goal paused: true\. Interrupted\.[^\n]*\n/, '/goal resume\n'],
+      // The turn that was interrupted is judged first.
+      ['Goal met after 1 turn', "/goal y --check 'echo begun; sleep 60'\n"],
+      ['the user has set a goal', null],
+      [/Goal paused: [^\n]*\n/, '/goal resume\n'],
+      ['· running', null],
+      [/Goal paused: [^\n]*\n/, '/goal off\n'],
+      ['Goal ended: ', '/exit\n'],
+    ],
+  );
+  expect(states(at)).toEqual([
+    ...['set', 'paused', 'resumed', 'met'],
+    ...['set', 'paused', 'resumed', 'paused', 'ended'],
+  ]);
+  expect(goals(at).flatMap(({ data }) => data?.['cause'] ?? [])).toEqual(['user', 'user', 'user', 'user']);
 });
 
 test('a goal that the REPL was left with continues when the session is opened again', async () => {

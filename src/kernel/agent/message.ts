@@ -76,7 +76,7 @@ export async function recordSent(d: TurnDeps, text: string, { source, note }: Se
 }
 
 function unsent(message: string, denials: readonly Denial[] = []): TurnEnd {
-  const hint = 'Correct the file of the command, or send a message instead.';
+  const hint = 'Correct what it names, or send another message.';
   return { status: 'failed', text: '', turns: 0, toolCalls: 0, denials, fault: { code: 'bad_request', message, hint } };
 }
 
