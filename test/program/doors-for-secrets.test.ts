@@ -43,6 +43,7 @@ const doors: Readonly<Record<Exclude<Door, 'setting'>, readonly string[]>> = {
   event: [
     '/compact',
     '/fork',
+    '/goal',
     '/init',
     '/plan',
     '/plugin',

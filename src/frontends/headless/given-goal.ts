@@ -56,7 +56,8 @@ export function askTowardsGoal(
 ): Ask {
   if (goals === null && request !== null)
     throw refused('--goal: this program was built without goals', 'Leave it out.');
-  if (prompt === '' && request === null && goals?.isActive(session.events()) !== true) throw missingPrompt();
+  const hasGoal = request !== null || goals?.isActive(session.events()) === true;
+  if (prompt === '' && !hasGoal) throw missingPrompt();
   const submit: Ask = (text) => session.submit(text);
-  return goals === null ? submit : (text) => goals.pursue(session, { request, prompt: text, submit });
+  return goals === null || !hasGoal ? submit : (text) => goals.pursue(session, { request, prompt: text, submit });
 }
