@@ -56,7 +56,7 @@ test('a summary is written by the model of its role, also headless, and stats co
   const first = await agent(at, ['-p', 'begin', '--output-format', 'stream-json']);
   expect(lines(first.stdout).find(({ type }) => type === 'usage')).toMatchObject({ role: 'main' });
   const { code, stdout } = await agent(at, ['-c', '-p', '/compact']);
-  expect([code, stdout]).toEqual([0, expect.stringContaining('compacted')]);
+  expect([code, stdout]).toEqual([0, expect.stringContaining('Compacted 2 messages into a summary')]);
   await agent(at, ['-c', '-p', 'go on']);
   expect([modelsOf(claude), modelsOf(gpt)]).toEqual([['claude-sonnet-4-6', 'claude-sonnet-4-6'], ['gpt-5-mini']]);
   expect(JSON.stringify(claude.bodies[1]?.messages)).toContain('THE SUMMARY');
