@@ -28,7 +28,17 @@ const kernel: Readonly<Record<string, Layer>> = {
   'kernel/permissions': { parts: ['kernel/core'], packages: ['unbash'] },
   'kernel/providers': {
     parts: ['kernel/core', 'kernel/disk', 'kernel/network'],
-    packages: ['node:', 'openai', '@anthropic-ai/sdk', 'undici'],
+    packages: [
+      'node:',
+      'openai',
+      '@anthropic-ai/sdk',
+      'undici',
+      '@aws-sdk/credential-provider-node',
+      '@azure/identity',
+      '@smithy/eventstream-codec',
+      '@smithy/signature-v4',
+      'google-auth-library',
+    ],
   },
   'kernel/secrets': {
     parts: ['kernel/core', 'kernel/disk', 'kernel/network', 'kernel/config', 'kernel/providers', 'kernel/tools'],

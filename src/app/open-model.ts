@@ -8,6 +8,8 @@ import { agentPaths, ensurePrivateDirectory } from '../kernel/config/settings-fi
 import type { ModelRef } from '../kernel/core/projection.js';
 import type { Fault, PaidSearch, Provider } from '../kernel/core/provider.js';
 import { type LoadedOnce, loadOnce } from '../kernel/core/runtime.js';
+import { addAll } from '../kernel/core/lists.js';
+import { keptSecret } from '../kernel/secrets/known-secrets.js';
 import { withCommandKey } from '../kernel/secrets/key-commands.js';
 import type { SecretGuard } from '../kernel/core/secrets/guard.js';
 import { didYouMean } from '../kernel/core/text.js';
@@ -44,7 +46,7 @@ import { loadStartChild } from '../kernel/tools/process/load-start-child.js';
 const loadOffline = () => import('../kernel/providers/offline/offline.js');
 
 /** The settings that a connection to a model needs. */
-type ModelSource = ProviderSource & Pick<Settings, 'cwd' | 'home' | 'ephemeral' | 'rateLimits'>;
+type ModelSource = ProviderSource & Pick<Settings, 'cwd' | 'home' | 'ephemeral' | 'rateLimits' | 'secrets'>;
 
 /** A model ready to be asked. `warm` opens the connection early; `close` ends it. */
 export interface OpenedModel {
@@ -224,6 +226,9 @@ export function httpDependencies(settings: ModelSource, endpoint: Endpoint): Htt
     sleep,
     env: settings.env,
     schedule: realSchedule,
+    onSecret: (provider, value) => {
+      addAll(settings.secrets, keptSecret(provider, value));
+    },
     onLimits: (limits) => settings.rateLimits?.set(endpoint.provider, limits),
     textModels: textModelsOf(settings, endpoint),
     ...(endpoint.local

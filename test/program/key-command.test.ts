@@ -1,8 +1,9 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { modelServer } from '../e2e/model-server.js';
 import type { Place } from '../e2e/program.js';
+import { writtenBelow } from './cloud-places.js';
 import { agent, place } from './inside.js';
 
 /** Configures `openai` with a command that prints `keys`, one for each run, the last one for good; returns how often
@@ -22,15 +23,6 @@ function configure(at: Place, config: unknown): void {
   writeFileSync(join(at.home, '.agent', 'config.json'), JSON.stringify(config));
 }
 
-/** Everything that the program has written below its home. */
-function written(at: Place): string {
-  const folder = join(at.home, '.agent');
-  return readdirSync(folder, { recursive: true, encoding: 'utf8', withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name !== 'config.json')
-    .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'))
-    .join('\n');
-}
-
 const read = { name: 'file_read', arguments: { path: 'a.txt' } };
 
 test('the key of a command is used for a whole turn, masked where a file repeats it, and recorded nowhere', async () => {
@@ -42,7 +34,7 @@ test('the key of a command is used for a whole turn, masked where a file repeats
   const { code, stdout, stderr } = await agent(at, args);
   expect([code, runs()]).toEqual([0, 1]);
   expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([`Bearer ${key}`, `Bearer ${key}`]);
-  const all = [stdout, stderr, JSON.stringify(server.requests.map(({ body }) => body)), written(at)].join('\n');
+  const all = [stdout, stderr, JSON.stringify(server.requests.map(({ body }) => body)), writtenBelow(at)].join('\n');
   expect(all).toContain('«redacted:');
   expect(all).not.toContain(key);
 });

@@ -40,3 +40,20 @@ export function loadOnce<T>(load: () => Promise<T>): LoadedOnce<T> {
     started: () => loading,
   };
 }
+
+/** Resolves like `work`, or with null as soon as `signal` is aborted. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> {
+  const over = new AbortController();
+  const aborted = new Promise<null>((resolve) => {
+    const stop = (): void => {
+      resolve(null);
+    };
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true, signal: over.signal });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    over.abort();
+  }
+}

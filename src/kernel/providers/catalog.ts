@@ -4,11 +4,24 @@ import type { EffortLevel } from '../core/model-names.js';
 import type { ModelRef } from '../core/projection.js';
 import { didYouMean } from '../core/text.js';
 import { isThisMachine } from '../network/proxies.js';
+import {
+  type Cloud,
+  type FaultHint,
+  fillParts,
+  firstSet,
+  listingPath,
+  type PresetParts,
+  regionOf,
+  requestPath,
+  routeBody,
+  routeOf,
+  withBasePath,
+} from './preset-parts.js';
 import type { Quirks, SearchFormatName } from './quirks.js';
 import { type Api, defaultWire, isWireName, knownWires, type WireName, wireNames } from './wires/known-wires.js';
 
 /** One entry of `config/providers.json`, or of `providers` in the user's configuration. */
-export interface Preset {
+export interface Preset extends PresetParts {
   readonly label?: string;
   /** The name of its wire, or `offline`. */
   readonly api: string;
@@ -129,6 +142,13 @@ export interface Endpoint {
   readonly keyCommand?: KeyCommand;
   readonly quirks: Quirks;
   readonly modelsPath: string;
+  /** Replaces the path of the wire. */
+  readonly path?: string;
+  /** Authorizes requests where `key` is null. */
+  readonly cloud?: Cloud & { readonly region: string | null };
+  /** See `key_header`. */
+  readonly keyHeader?: string;
+  readonly faultHints?: readonly FaultHint[];
   /** See `key_check`. */
   readonly keyPath?: string;
   readonly local: boolean;
@@ -208,33 +228,47 @@ function resolveNamed(name: string, model: string | null, choice: ProviderChoice
     return problem('unknown_provider', `unknown provider \`${name}\``, unknownHint(name, Object.keys(presets)));
   if (preset.api === 'offline') return offline(name, preset, model);
   const base = baseUrl(name, preset, choice);
-  if (!base.ok)
-    return problem(
-      base.problem,
-      base.message,
-      base.problem === 'insecure_url'
-        ? 'use https, or allow it with `--set http.allow_insecure=true`'
-        : 'give it as `https://host/path`',
-    );
+  if (!base.ok) return problem(base.problem, base.message, base.hint ?? addressHints[base.problem]);
+  return resolveAt({ name, preset, model, base }, choice);
+}
+
+interface Placed {
+  readonly name: string;
+  readonly preset: Preset;
+  readonly model: string | null;
+  readonly base: Extract<BaseUrl, { readonly ok: true }>;
+}
+
+/** Returns the provider and model at an address. */
+function resolveAt({ name, preset, model, base }: Placed, choice: ProviderChoice): Resolution {
   const headers = filledHeaders(name, preset, choice);
   if (!('filled' in headers)) return headers.problem;
-  const endpoint = buildEndpoint(name, { ...preset, headers: headers.filled }, base, choice);
+  const id = model ?? defaultModel(preset, choice.env);
+  const endpoint = buildEndpoint(name, { ...preset, headers: headers.filled }, { ...base, model: id ?? '' }, choice);
   if (endpoint === null)
     return problem('bad_api', `${name} has no known wire format`, `Known: ${wireNames.join(', ')}`);
   const wrong = keyProblem(endpoint, preset);
   if (wrong !== null) return wrong;
-  const id = model ?? preset.default_model;
   if (id === null)
     return problem(
       'model_missing',
       `no model chosen for ${endpoint.label}`,
-      `name one with \`--model ${name}/<model>\`; \`agent models --provider ${name}\` lists them`,
+      preset.model_hint ?? `name one with \`--model ${name}/<model>\`; \`agent models --provider ${name}\` lists them`,
     );
   return {
     ok: true,
     ref: { provider: name, api: endpoint.api, model: id, baseUrl: publicAddress(base.url) },
     endpoint,
   };
+}
+
+const addressHints = {
+  bad_url: 'give it as `https://host/path`',
+  insecure_url: 'use https, or allow it with `--set http.allow_insecure=true`',
+} as const;
+
+function defaultModel(preset: Preset, env: ProviderChoice['env']): string | null {
+  return firstSet(preset.default_model_env ?? [], env) ?? preset.default_model;
 }
 
 /** Says how a provider gets its key. */
@@ -296,9 +330,14 @@ export function firstWithKey(presets: Presets, sources: KeySources): string | nu
   return Object.entries(presets).find(([name, preset]) => hasKey(name, preset, sources))?.[0] ?? null;
 }
 
-/** Returns true where a provider has a key, or a command that prints one. */
+/** Returns true where a provider has a key, or a command that prints one. The provider of a cloud also needs an address
+ * and a model. */
 function hasKey(name: string, preset: Preset, sources: KeySources): boolean {
-  return preset.key_command !== undefined || findKey(name, preset, sources) !== null;
+  if (preset.key_command === undefined && findKey(name, preset, sources) === null) return false;
+  const { env } = sources;
+  return (
+    preset.cloud === undefined || (defaultModel(preset, env) !== null && baseUrl(name, preset, { env, presets: {} }).ok)
+  );
 }
 
 /** Sources of keys. */
@@ -327,7 +366,7 @@ export function findKey(
 }
 
 function keyNeeded(preset: Preset, baseUrl: string): boolean {
-  return preset.key_required !== false && !isThisMachine(new URL(baseUrl).hostname);
+  return preset.cloud === undefined && preset.key_required !== false && !isThisMachine(new URL(baseUrl).hostname);
 }
 
 /** Returns the address that settings or the environment give a provider, in its public form, and the name of the
@@ -353,9 +392,21 @@ function addressVariable(name: string, preset: Preset, env: ProviderChoice['env'
 
 function baseUrl(name: string, preset: Preset, choice: ProviderChoice): ReturnType<typeof readBaseUrl> {
   const variable = addressVariable(name, preset, choice.env);
-  const value = choice.baseUrl ?? (variable === null ? undefined : choice.env[variable]) ?? preset.base_url;
+  const given = choice.baseUrl ?? (variable === null ? undefined : choice.env[variable]);
+  const written = fillParts(given ?? preset.base_url, preset, choice.env);
+  const path = fillParts(preset.base_path ?? '', preset, choice.env);
+  if (!written.ok) return missingPart(name, preset, written.missing);
   const short = preset.default_port === undefined ? {} : { defaultPort: preset.default_port, defaultPath: '/v1' };
-  return readBaseUrl(value, { ...short, allowInsecure: choice.allowInsecure === true });
+  const base = readBaseUrl(written.text, { ...short, allowInsecure: choice.allowInsecure === true });
+  if (!base.ok || preset.base_path === undefined) return base;
+  const url = withBasePath(base.url, preset.base_path, path.ok ? path.text : '');
+  return path.ok || url === base.url ? { ...base, url } : missingPart(name, preset, path.missing);
+}
+
+function missingPart(name: string, preset: Preset, missing: string): Extract<BaseUrl, { ok: false }> {
+  const { label = name, address_hint: hint } = preset;
+  const message = `no ${missing} for ${label}`;
+  return { ok: false, problem: 'bad_url', message, ...(hint === undefined ? {} : { hint }) };
 }
 
 const headerVariable = /\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/g;
@@ -401,13 +452,13 @@ function filledHeader(value: string, provider: string, preset: Preset, choice: P
 function buildEndpoint(
   provider: string,
   preset: Preset,
-  { url, pastedApi }: Extract<BaseUrl, { readonly ok: true }>,
+  { url, pastedApi, model }: Extract<BaseUrl, { readonly ok: true }> & { readonly model: string },
   choice: ProviderChoice,
 ): Endpoint | null {
-  const own = preset.base_url !== '' && new URL(url).host === new URL(preset.base_url).host;
+  const own = isOwnHost(url, preset, choice.env);
   const otherHost = !own && preset.other_host_api !== undefined;
-  const named = choice.api ?? choice.userProviders?.[provider]?.api ?? pastedApi;
-  const api = named ?? usualApi(preset, otherHost);
+  const route = routeOf(preset, model);
+  const api = namedApi(provider, choice, { route: route?.api, pasted: pastedApi }) ?? usualApi(preset, otherHost);
   if (!isWireName(api)) return null;
   return {
     provider,
@@ -416,14 +467,49 @@ function buildEndpoint(
     baseUrl: url,
     keyEnv: keyNames(preset),
     ...keyOf(provider, preset, choice),
-    quirks: (otherHost ? preset.other_host_quirks : preset.quirks) ?? {},
-    ...extras(preset, choice, own),
+    quirks: { ...quirksAt(preset, otherHost), ...route?.quirks },
+    ...cloudFacts(preset, url, choice.env),
+    ...extras(preset, choice, own, routeBody(route, model)),
+    modelsPath: listingPath(preset.models_path ?? '/models', preset, own, choice.env),
+    ...requestPath(route?.path ?? knownWires[api].path, knownWires[api].path, model),
   };
 }
 
-function plainFacts(provider: string, preset: Preset): Pick<Endpoint, 'headers' | 'label' | 'local' | 'modelsPath'> {
-  const { label = provider, headers = {}, models_path: modelsPath = '/models', local = false } = preset;
-  return { label, headers, modelsPath, local };
+/** Returns the wire that is named for a model. With routes the model decides, whatever the session spoke before. */
+function namedApi(
+  provider: string,
+  choice: ProviderChoice,
+  { route, pasted }: { readonly route: string | undefined; readonly pasted: Api | undefined },
+): string | undefined {
+  const named = choice.userProviders?.[provider]?.api;
+  return route === undefined ? (choice.api ?? named ?? pasted) : (named ?? route);
+}
+
+function isOwnHost(url: string, preset: Preset, env: ProviderChoice['env']): boolean {
+  const usual = fillParts(preset.base_url, preset, env);
+  return usual.ok && usual.text !== '' && new URL(url).host === new URL(usual.text).host;
+}
+
+function quirksAt(preset: Preset, isOtherHost: boolean): Quirks {
+  return (isOtherHost ? preset.other_host_quirks : preset.quirks) ?? {};
+}
+
+function cloudFacts(
+  preset: Preset,
+  url: string,
+  env: ProviderChoice['env'],
+): Pick<Endpoint, 'cloud' | 'keyHeader' | 'faultHints'> {
+  const { cloud, key_header: keyHeader, fault_hints: faultHints } = preset;
+  return {
+    ...(cloud === undefined ? {} : { cloud: { ...cloud, region: regionOf(url, preset, env) } }),
+    ...(keyHeader === undefined ? {} : { keyHeader }),
+    ...(faultHints === undefined ? {} : { faultHints }),
+  };
+}
+
+function plainFacts(provider: string, preset: Preset): Pick<Endpoint, 'headers' | 'label' | 'local'> {
+  const { label = provider, headers = {}, local = false } = preset;
+  return { label, headers, local };
 }
 
 function usualApi({ api, other_host_api: elsewhere = api }: Preset, isOtherHost: boolean): string {
@@ -447,11 +533,14 @@ function extras(
   { search, extra_body: body, key_check: keyPath }: Preset,
   { extraBody: configured }: ProviderChoice,
   own: boolean,
+  ofRoute: JsonObject | undefined,
 ): Pick<Endpoint, 'search' | 'keyPath' | 'extraBody'> {
   return {
     ...(own && search !== undefined ? { search } : {}),
     ...(own && keyPath !== undefined ? { keyPath } : {}),
-    ...(body === undefined && configured === undefined ? {} : { extraBody: { ...body, ...configured } }),
+    ...(body === undefined && configured === undefined && ofRoute === undefined
+      ? {}
+      : { extraBody: { ...ofRoute, ...body, ...configured } }),
   };
 }
 
@@ -483,7 +572,12 @@ function problem(kind: ProviderProblem['kind'], message: string, hint: string): 
 type BaseUrl =
   /** `pastedApi`: the wire of an address that was pasted with the path of its requests. */
   | { readonly ok: true; readonly url: string; readonly pastedApi?: Api }
-  | { readonly ok: false; readonly problem: 'bad_url' | 'insecure_url'; readonly message: string };
+  | {
+      readonly ok: false;
+      readonly problem: 'bad_url' | 'insecure_url';
+      readonly message: string;
+      readonly hint?: string;
+    };
 
 interface BaseUrlRules {
   /** Port of a value without scheme and port. */
@@ -560,6 +654,7 @@ export function isPrivateHost(hostname: string): boolean {
 /** Appends `path` to a base URL and keeps its query. A version that both have (`…/v1` and `/v1/messages`) appears
  * once. */
 export function joinUrl(baseUrl: string, path: string): string {
+  if (URL.canParse(path)) return path;
   const url = new URL(baseUrl);
   const [pathname = '', query = ''] = path.split('?', 2);
   const base = url.pathname.replace(/\/+$/, '');

@@ -3,12 +3,12 @@ import { isRecord } from '../core/json.js';
 import type { Conversation, ModelRef } from '../core/projection.js';
 import type { Fault, ModelChunk, ModelRequest } from '../core/provider.js';
 import { type Endpoint, firstWithKey, joinUrl, mergePresets, type ProviderChoice, resolveProvider } from './catalog.js';
+import { createAuthorizer } from './clouds/authorizer.js';
 import { readText } from './http/body.js';
 import { createHttpProvider, type HttpDependencies, type HttpLimits } from './http/endpoint-provider.js';
 import { HttpFailure } from './http/exchange.js';
 import { openTransport } from './http/transport.js';
 import { httpFault, quoteServer, refusesKey } from './wires/fault.js';
-import { knownWires } from './wires/known-wires.js';
 import type { Wire } from './wires/wire.js';
 
 export { searchNatively } from './native-search.js';
@@ -167,16 +167,17 @@ async function getJson(
     const headers = {
       accept: 'application/json',
       ...lowerCase(endpoint.headers),
-      ...authorization(endpoint),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     };
-    const answer = await transport.send({
+    const request = {
       method: body === undefined ? 'GET' : 'POST',
       url,
       headers,
       signal: AbortSignal.timeout(timeoutMs),
       ...(body === undefined ? {} : { body }),
-    });
+    } as const;
+    const authorized = await createAuthorizer(endpoint).headers(request);
+    const answer = await transport.send({ ...request, headers: { ...headers, ...authorized } });
     const text = await readText(answer, maxListBytes);
     if (answer.status !== 200)
       return {
@@ -188,11 +189,6 @@ async function getJson(
   } finally {
     transport.close();
   }
-}
-
-function authorization(endpoint: Endpoint): Readonly<Record<string, string>> {
-  if (endpoint.key === null || endpoint.api === 'offline') return {};
-  return knownWires[endpoint.api].auth(endpoint.key);
 }
 
 function notThere(endpoint: Endpoint, failure: HttpFailure): string {

@@ -47,10 +47,38 @@ export function findModel(provider: string, model: string, own: ModelTable = not
   if (before !== undefined) return before;
   const names = namesOf(provider, model);
   const mine = pick(own, names);
-  const known = pick(knownModels, names);
+  const known = pick(knownModels, names) ?? elsewhere(provider, model);
   const facts = mine === null && known === null ? null : factsOf({ ...known, ...mine });
   found.set(key, facts);
   return facts;
+}
+
+/** Returns the row of another provider that holds for this one's model too (`table_rows`), at this one's prices. */
+function elsewhere(provider: string, model: string): ModelEntry | null {
+  const rows = Object.hasOwn(builtInPresets, provider) ? (builtInPresets[provider]?.table_rows ?? []) : [];
+  const rule = rows.find(({ models }) => new RegExp(models).test(model));
+  if (rule === undefined) return null;
+  const [vendor = '', ...rest] = model.replace(new RegExp(rule.models), rule.row).split('/');
+  const entry = pick(knownModels, namesOf(vendor, rest.join('/')));
+  return entry === null ? null : withFactor(entry, rule.price_factor ?? 1);
+}
+
+function withFactor(entry: ModelEntry, factor: number): ModelEntry {
+  const { long_prompt: long, ...others } = entry;
+  if (factor === 1) return entry;
+  return {
+    ...others,
+    ...scaledPrices(others, factor),
+    ...(long === undefined ? {} : { long_prompt: { ...long, ...scaledPrices(long, factor) } }),
+  };
+}
+
+/** Returns the prices per token in `fields`, times `factor`. */
+function scaledPrices<T extends object>(fields: T, factor: number): Partial<T> {
+  const prices = Object.entries(fields as Readonly<Record<string, unknown>>).flatMap(([name, value]) =>
+    name.endsWith('_usd') && typeof value === 'number' ? [[name, Number((value * factor).toPrecision(12))]] : [],
+  );
+  return Object.fromEntries(prices) as Partial<T>;
 }
 
 function pick(table: ModelTable, names: readonly string[]): ModelEntry | null {

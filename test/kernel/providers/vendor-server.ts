@@ -36,11 +36,23 @@ export interface VendorHabits {
   readonly refusal?: string;
   /** The ids in its list of models. Null: it has no list. */
   readonly models?: readonly string[] | null;
+  /** Judges address and authorization of a request; null lets it in. */
+  readonly gate?: (request: IncomingMessage, body: Buffer) => Refused | null;
+  /** The body as the schema of the protocol describes it, where the address or a header carries a part of it. */
+  readonly asDescribed?: (body: Fields) => Fields;
+}
+
+interface Refused {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface VendorServer {
   readonly url: string;
   readonly bodies: readonly Fields[];
+  /** Address and headers of each request, in order. */
+  readonly requests: readonly Pick<IncomingMessage, 'method' | 'url' | 'headers'>[];
   /** Why requests were refused; each was answered with 400. */
   readonly refusals: readonly string[];
   /** The answers to come, first one next. */
@@ -53,6 +65,7 @@ export interface VendorServer {
 export async function startVendor(habits: VendorHabits): Promise<VendorServer> {
   const bodies: Fields[] = [];
   const refusals: string[] = [];
+  const requests: Pick<IncomingMessage, 'method' | 'url' | 'headers'>[] = [];
   const turns: VendorTurn[] = [];
   const server = createServer((request, response) => {
     void serve(request, response);
@@ -60,6 +73,12 @@ export async function startVendor(habits: VendorHabits): Promise<VendorServer> {
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
+    requests.push({ method: request.method, url: request.url, headers: request.headers });
+    const refused = habits.gate?.(request, Buffer.concat(chunks)) ?? null;
+    if (refused !== null) {
+      json(response, refused.status, refused.body, refused.headers);
+      return;
+    }
     if (request.method === 'GET') {
       const ids = habits.models === undefined ? ['m'] : habits.models;
       if (ids === null) json(response, 404, { error: { message: 'not found' } });
@@ -68,7 +87,7 @@ export async function startVendor(habits: VendorHabits): Promise<VendorServer> {
     }
     const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Fields;
     bodies.push(body);
-    const wrong = judge(body, habits);
+    const wrong = judge(habits.asDescribed?.(body) ?? body, habits);
     if (wrong.length > 0) {
       refusals.push(...wrong);
       json(response, 400, { error: { type: 'invalid_request_error', message: habits.refusal ?? wrong[0] } });
@@ -85,6 +104,7 @@ export async function startVendor(habits: VendorHabits): Promise<VendorServer> {
   return {
     url: `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`,
     bodies,
+    requests,
     refusals,
     script: (...more) => {
       turns.push(...more);
@@ -97,8 +117,8 @@ export async function startVendor(habits: VendorHabits): Promise<VendorServer> {
   };
 }
 
-function json(response: ServerResponse, status: number, body: unknown): void {
-  response.writeHead(status, { 'content-type': 'application/json' });
+function json(response: ServerResponse, status: number, body: unknown, headers: Refused['headers'] = {}): void {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers });
   response.end(JSON.stringify(body));
 }
 

@@ -29,7 +29,7 @@ class NoSuccess extends Error {
 const wanted = ['accept', 'content-type', 'authorization', 'x-api-key', 'anthropic-version', 'user-agent'];
 
 /** The name under which requests are made. */
-const userAgent = 'agent-shell';
+export const userAgent = 'agent-shell';
 
 /** Returns the options that both SDKs' clients share. The SDK neither judges an answer nor retries: the wire reads a
  * vendor's error, and `retry.ts` decides what follows. */

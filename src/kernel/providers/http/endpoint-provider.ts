@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../core/json.js';
 import type { Fault, ModelChunk, ModelRequest, Price, Provider } from '../../core/provider.js';
-import { loadOnce, type Schedule } from '../../core/runtime.js';
+import { loadOnce, type Schedule, unlessAborted } from '../../core/runtime.js';
 import { type Endpoint, isPrivateHost } from '../catalog.js';
 import { costUsd } from '../models.js';
 import { planEffort, type Quirks, usesText } from '../quirks.js';
@@ -71,6 +71,8 @@ export interface HttpDependencies {
   readonly keys?: KeySource;
   /** Called with the limits that an answer gives in its headers. */
   readonly onLimits?: (limits: readonly RateLimit[]) => void;
+  /** Receives the secrets in the credentials of a cloud, so that they are masked from then on. */
+  readonly onSecret?: (provider: string, value: string) => void;
   /** Called while a model takes longer for its answer. */
   readonly whileThinking?: () => void;
 }
@@ -177,13 +179,19 @@ function onThinking({ conversation }: ModelRequest, { schedule, whileThinking }:
 /** The connection of one key. */
 interface Client {
   readonly endpoint: Endpoint;
-  readonly open: () => Promise<{ readonly post: Post }>;
+  readonly open: () => Promise<Opened>;
+}
+
+/** `renew` reads the credentials again after they were refused. False: they are the same. */
+interface Opened {
+  readonly post: Post;
+  readonly renew?: () => Promise<boolean>;
 }
 
 /** Keeps the client of the key that counts. */
 function createClients(endpoint: Endpoint, wire: Wire, d: HttpDependencies) {
   const connect = (to: Endpoint) => {
-    const opened = loadOnce(() => openClient(to, wire, d.env));
+    const opened = loadOnce(() => openClient(to, wire, d));
     return { endpoint: to, opened, open: () => opened.get() };
   };
   let current = connect(endpoint);
@@ -223,28 +231,17 @@ function createClients(endpoint: Endpoint, wire: Wire, d: HttpDependencies) {
 /** Nobody sees it: the request was aborted. */
 const cancelled: Fault = { code: 'internal', message: 'The request was cancelled.' };
 
-/** Resolves like `work`, or with null as soon as `signal` is aborted. */
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> {
-  const over = new AbortController();
-  const aborted = new Promise<null>((resolve) => {
-    const stop = (): void => {
-      resolve(null);
-    };
-    if (signal.aborted) stop();
-    else signal.addEventListener('abort', stop, { once: true, signal: over.signal });
-  });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    over.abort();
-  }
-}
+const sdks: Readonly<Record<Exclude<Wire['client'], 'none'>, Connect>> = {
+  openai: connectOpenAi,
+  anthropic: connectAnthropic,
+};
 
-const sdks: Readonly<Record<Wire['client'], Connect>> = { openai: connectOpenAi, anthropic: connectAnthropic };
-
-async function openClient(endpoint: Endpoint, wire: Wire, env: HttpDependencies['env']) {
+async function openClient(endpoint: Endpoint, wire: Wire, { env, onSecret }: HttpDependencies) {
   const transport = await openTransport(endpoint.baseUrl, env);
-  return { post: await sdks[wire.client](endpoint, wire.path, transport.send), transport };
+  if (wire.client !== 'none' && endpoint.cloud === undefined)
+    return { post: await sdks[wire.client](endpoint, wire.path, transport.send), transport };
+  const { connectSigned } = await import('../clouds/signed-client.js');
+  return { ...connectSigned(endpoint, wire.path, transport.send, onSecret), transport };
 }
 
 /** Returns a notice about the effort setting, once, where it is not sent or another level is sent. Returns a fault
@@ -320,16 +317,10 @@ async function startRun(
   let body: Uint8Array | null = null;
   let asked: { readonly body: Uint8Array; readonly headers: AddedHeaders | null } | null = null;
   let progress = firstProgress(shared, null);
-  let isRenewed = false;
+  let used: Client | null = null;
+  const newCredentials = createRenewal(d.keys, request.signal);
   const giveUp: Run['giveUp'] = async (fault, spent) => {
-    if (!isRenewed && refusesKey(fault) && d.keys?.renew !== undefined) {
-      isRenewed = true;
-      if ((await unlessAborted(d.keys.renew(), request.signal)) === true) {
-        progress = firstProgress(shared, spent);
-        return { chunks: [] };
-      }
-    }
-    if (d.keys === undefined || !refusesKey(fault) || !(await d.keys.ask(fault, request.signal)))
+    if (!(await newCredentials(fault, endpoint, used)))
       return { chunks: [...(spent === null ? [] : [spent]), ...faultChunks(fault, request)], isLast: true };
     progress = firstProgress(shared, spent);
     return { chunks: [] };
@@ -339,6 +330,7 @@ async function startRun(
     giveUp,
     async *attempt(client) {
       endpoint = client.endpoint;
+      used = client;
       const sent = (body ??= encode(wire.requestParts(request.conversation, wireOptions(request, shared))));
       if (asked?.body !== sent) asked = { body: sent, headers: yield* askBefore(request, sent, endpoint) };
       const { headers } = asked;
@@ -400,6 +392,25 @@ async function* askBefore(
   const message = `A hook cannot replace headers of a request. Not added: ${refused.join(', ')}.`;
   if (refused.length > 0) yield { type: 'notice', level: 'warn', code: 'hook', message };
   return Object.fromEntries(given.filter(([name]) => isFree(name)));
+}
+
+/** Returns a function that gets other credentials after a fault: it reads them again, once for each request, else asks
+ * for another key. It returns false where there are none, and the fault is final. */
+function createRenewal(keys: KeySource | undefined, signal: AbortSignal) {
+  let isRenewed = false;
+  const renewed = async ({ keyCommand }: Endpoint, client: Client | null): Promise<boolean> => {
+    isRenewed = true;
+    const again = keyCommand === undefined ? (await client?.open())?.renew : keys?.renew;
+    return again !== undefined && (await unlessAborted(again(), signal)) === true;
+  };
+  return async (fault: Fault, endpoint: Endpoint, client: Client | null): Promise<boolean> => {
+    const { cloud, key } = endpoint;
+    const isRefused = cloud === undefined ? refusesKey(fault) : fault.code === 'auth';
+    if (!isRefused || signal.aborted) return false;
+    if (!isRenewed && (await renewed(endpoint, client))) return true;
+    const isKeyless = cloud !== undefined && key === null;
+    return keys !== undefined && !isKeyless && refusesKey(fault) && (await keys.ask(fault, signal));
+  };
 }
 
 /** Progress of a request: the number of the attempt, from 1, and the end of its time in Unix milliseconds. */
@@ -580,7 +591,10 @@ function presentable(fault: Fault, endpoint: Endpoint, model: string): Fault {
       message,
       hint: 'This model does not support tool calls. Add --set tool_protocol=text to send tools as text.',
     };
+  const advice = endpoint.faultHints?.find(({ says }) => new RegExp(says, 'i').test(message))?.hint;
+  if (advice !== undefined) return { ...fault, message, hint: advice };
   if (fault.code !== 'auth') return { ...fault, message };
+  if (endpoint.cloud !== undefined && endpoint.key === null) return { ...fault, message, hint: endpoint.cloud.hint };
   const login = `agent login ${endpoint.provider}, or /login in a conversation`;
   if (endpoint.keyCommand !== undefined)
     return { ...fault, message, hint: `check what providers.${endpoint.provider}.key_command prints` };

@@ -46,7 +46,7 @@ export interface WireEntry {
   /** Appended to the base URL. */
   readonly path: string;
   /** The SDK that carries its requests. */
-  readonly client: 'openai' | 'anthropic';
+  readonly client: Wire['client'];
   /** The headers that carry a key in requests without an SDK: those for the list of models. */
   readonly auth: (key: string) => Readonly<Record<string, string>>;
   /** The output tokens that a request asks for where no setting limits them; null: it asks for none. */

@@ -13,7 +13,7 @@ export interface Wire {
   /** Appended to the base URL, for example `/chat/completions`. */
   readonly path: string;
   /** The SDK that carries its requests. */
-  readonly client: 'openai' | 'anthropic';
+  readonly client: 'openai' | 'anthropic' | 'none';
   /** Returns the body of the next request as parts of a JSON text; the same input gives the same text. Caches what a
    * message became as long as the message object lives, so that a long conversation is serialised once. */
   requestParts(conversation: Conversation, options: WireOptions): readonly string[];
