@@ -208,7 +208,7 @@ export interface SettingsValues {
   } & Readonly<Record<string, ModelValues>>;
 }
 
-export type WireValues = 'openai-chat' | 'openai-responses' | 'anthropic-messages';
+export type WireValues = 'openai-chat' | 'openai-responses' | 'anthropic-messages' | 'bedrock-converse';
 
 export interface RuleValues {
   readonly tool?: string;
@@ -238,6 +238,8 @@ export interface ProviderValues {
   readonly key_command?: string;
   readonly key_command_ttl_s?: number;
   readonly key_required?: boolean;
+  readonly region?: string;
+  readonly project?: string;
   readonly default_model?: string;
   readonly models_path?: string;
   readonly search?: 'openai' | 'anthropic' | 'gemini' | 'openrouter';

@@ -227,16 +227,19 @@ const windowFields = [
   'inputTokenLimit',
 ];
 
-/** Reads a list of models: `{data: [{id}]}` (OpenAI and others), `{models: [{name}]}` (Ollama), or a bare list. Null
+/** Reads a list of models: `{data: [{id}]}` (OpenAI and others), `{models: [{name}]}` (Ollama),
+ * `{inferenceProfileSummaries: [{inferenceProfileId}]}` (Amazon Bedrock), or a bare list. Null
  * for anything else. Leaves out models that the server calls embedding models. */
 export function readModelList(body: unknown): readonly ListedModel[] | null {
-  const list: unknown = isRecord(body) ? (body.data ?? body.models) : body;
+  const list: unknown = isRecord(body) ? (body.data ?? body.models ?? body.inferenceProfileSummaries) : body;
   if (!Array.isArray(list)) return null;
   return (list as readonly unknown[])
     .filter(isRecord)
     .filter((entry) => entry.type !== 'embeddings')
     .flatMap((entry) => {
-      const id = [entry.id, entry.name, entry.model].find((value) => typeof value === 'string' && value !== '');
+      const id = [entry.id, entry.inferenceProfileId, entry.name, entry.model].find(
+        (value) => typeof value === 'string' && value !== '',
+      );
       return typeof id === 'string'
         ? [{ id: id.replace(/^models\//, ''), contextWindow: firstNumber(entry, windowFields), ...listedPrice(entry) }]
         : [];

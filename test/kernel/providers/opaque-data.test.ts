@@ -1,9 +1,9 @@
+import type { EventWire } from './http/http-rig.js';
 import { afterEach, expect, test } from 'vitest';
 import { openMemoryStore } from '../../../src/kernel/store/memory-store.js';
 import { noteTool, rig } from '../agent/harness.js';
 import { type FaultServer, startFaultServer } from './http/fault-server.js';
 import { testEndpoint, testProvider } from './http/http-rig.js';
-import type { WireName } from '../../../src/kernel/providers/wires/known-wires.js';
 
 const servers: FaultServer[] = [];
 afterEach(async () => {
@@ -46,7 +46,7 @@ const responsesCall = (fields: object): readonly object[] => [
   { type: 'response.completed', response: { status: 'completed', output: [] } },
 ];
 
-const last: Readonly<Record<WireName, readonly object[]>> = {
+const last: Readonly<Record<EventWire, readonly object[]>> = {
   'openai-chat': [chunk({ content: 'ok' }, 'stop')],
   'anthropic-messages': [
     { type: 'content_block_start', index: 0, content_block: { type: 'text', text: 'ok' } },
@@ -60,7 +60,7 @@ const last: Readonly<Record<WireName, readonly object[]>> = {
 };
 
 /** What a server gives with a call, and what of it the next request has to hold. */
-const cases: readonly (readonly [name: string, api: WireName, events: readonly object[], back: string])[] = [
+const cases: readonly (readonly [name: string, api: EventWire, events: readonly object[], back: string])[] = [
   ['Google', 'openai-chat', chatCall({ ...head, function: made, ...signed }), JSON.stringify(signed).slice(1, -1)],
   [
     'Vertex',

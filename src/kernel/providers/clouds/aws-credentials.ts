@@ -44,13 +44,14 @@ const added = new Set(['authorization', 'x-amz-date', 'x-amz-security-token', 'x
 /** Returns the form of a request that the library signs. Only headers that no proxy changes are signed. */
 function signable({ method, url, headers, body }: Unauthorized) {
   const { protocol, hostname, host, pathname, searchParams } = new URL(url);
+  const type = headers['content-type'];
   return {
     method,
     protocol,
     hostname,
     path: pathname,
     query: Object.fromEntries(searchParams),
-    headers: { host, 'content-type': headers['content-type'] ?? 'application/json' },
+    headers: { host, ...(type === undefined ? {} : { 'content-type': type }) },
     body,
   };
 }

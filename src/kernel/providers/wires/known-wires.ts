@@ -1,5 +1,7 @@
 import { chatRequest } from './chat-request.js';
 import { chatAnswer } from './chat-stream.js';
+import { converseRequest } from './converse-request.js';
+import { converseAnswer } from './converse-stream.js';
 import { messagesRequest } from './messages-request.js';
 import { messagesAnswer } from './messages-stream.js';
 import { responsesAnswer, responsesRequest } from './responses.js';
@@ -39,6 +41,16 @@ const table = {
     readsPdf: true,
     request: () => messagesRequest(messagesOutputTokens),
     answer: messagesAnswer,
+  },
+  /** Amazon Bedrock's Converse, for all of its models. The model is in the address. */
+  'bedrock-converse': {
+    path: '/model/{model}/converse-stream',
+    client: 'none',
+    auth: bearer,
+    outputTokens: null,
+    readsPdf: true,
+    request: converseRequest,
+    answer: converseAnswer,
   },
 } satisfies Readonly<Record<string, WireEntry>>;
 

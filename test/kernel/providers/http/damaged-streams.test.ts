@@ -1,6 +1,6 @@
+import type { EventWire } from './http-rig.js';
 import { afterEach, expect, test } from 'vitest';
 import type { Json } from '../../../../src/kernel/core/json.js';
-import type { WireName } from '../../../../src/kernel/providers/wires/known-wires.js';
 import type { WireChunk } from '../../../../src/kernel/providers/wires/wire.js';
 import { kinds, noteTool, rig } from '../../agent/harness.js';
 import { rules } from '../wires/request-rules.js';
@@ -34,7 +34,7 @@ const item = (id: string, text: string): object => ({
 });
 
 /** One whole answer with reasoning, text, two calls, usage and an end, and one of text alone. */
-const answers: Readonly<Record<WireName, { readonly whole: readonly object[]; readonly last: readonly object[] }>> = {
+const answers: Readonly<Record<EventWire, { readonly whole: readonly object[]; readonly last: readonly object[] }>> = {
   'openai-chat': {
     whole: [
       chat({ role: 'assistant', content: null, reasoning_content: 'I think.' }),
@@ -133,7 +133,7 @@ const answers: Readonly<Record<WireName, { readonly whole: readonly object[]; re
   },
 };
 
-const names = Object.keys(answers) as readonly WireName[];
+const names = Object.keys(answers) as readonly EventWire[];
 
 type Path = readonly (string | number)[];
 
@@ -208,7 +208,7 @@ function* damagedStreams(events: readonly object[], isHugeToo: boolean): Generat
   }
 }
 
-function decode(api: WireName, events: readonly unknown[]): readonly WireChunk[] {
+function decode(api: EventWire, events: readonly unknown[]): readonly WireChunk[] {
   const decoder = wires[api].decoder();
   return [
     ...events.flatMap((event) => decoder.push({ event: '', data: JSON.stringify(event) ?? '' })),
@@ -246,7 +246,7 @@ const eventStream = { 'content-type': 'text/event-stream' };
 
 /** Has a session hear an answer, and whole ones after it; then a second turn. */
 async function converse(
-  api: WireName,
+  api: EventWire,
   body: Buffer,
   contentType = eventStream,
 ): Promise<{ readonly ended: string; readonly text: string; readonly problems: readonly string[] }> {
@@ -295,7 +295,7 @@ const bytes = (text: string): Buffer => Buffer.from(text);
 test.each(names)('%s: what is not a part of an answer changes nothing in it', async (api) => {
   const good = answers[api].last;
   const text = sse(good);
-  const empty: Readonly<Record<WireName, object>> = {
+  const empty: Readonly<Record<EventWire, object>> = {
     'openai-chat': chat({ content: '' }),
     'anthropic-messages': { type: 'ping' },
     'openai-responses': { type: 'response.in_progress', response: {} },

@@ -22,6 +22,9 @@ export const wires = Object.fromEntries(
   await Promise.all(wireNames.map(async (name) => [name, await loadWire(name)] as const)),
 ) as Readonly<Record<WireName, Wire>>;
 
+/** The wires whose answers are server-sent events. */
+export type EventWire = Exclude<WireName, 'bedrock-converse'>;
+
 export const testKey = 'test-key-0123456789';
 
 export const testLimits: HttpLimits = {

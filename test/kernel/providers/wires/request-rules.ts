@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
+import converseSchema from '../../../../fixtures/bedrock/converse-request.schema.json' with { type: 'json' };
 import { pathToFileURL } from 'node:url';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 
@@ -6,7 +7,10 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const schemas = pathToFileURL('../shared/fixtures/schemas/schemas.json');
 export const hasSchemas = existsSync(schemas);
-const documents = hasSchemas ? (JSON.parse(readFileSync(schemas, 'utf8')) as Readonly<Record<string, object>>) : {};
+const documents: Readonly<Record<string, object>> = {
+  ...(hasSchemas ? (JSON.parse(readFileSync(schemas, 'utf8')) as Readonly<Record<string, object>>) : {}),
+  'bedrock-converse:request': converseSchema,
+};
 const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: false });
 const compiled = new Map<string, ValidateFunction>();
 
