@@ -12,6 +12,8 @@ test.each([
   ['openrouter', 'anthropic/claude-sonnet-4.5:free', undefined],
   ['openai', 'mock-model', undefined],
   ['azure', 'gpt-5.2', 1.75],
+  ['vertex', 'claude-sonnet-4-5@20250929', 3],
+  ['vertex', 'gemini-2.5-pro', 1.25],
   ['bedrock', 'global.anthropic.claude-sonnet-4-5-20250929-v1:0', 3],
   ['bedrock', 'us.anthropic.claude-sonnet-4-5-20250929-v1:0', 3.3],
   ['bedrock', 'us.anthropic.claude-opus-4-1-20250805-v1:0', 15],

@@ -1,3 +1,4 @@
+import { loadWire } from '../../../../src/kernel/providers/wires/known-wires.js';
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
@@ -317,6 +318,8 @@ test('Messages: a session without tools any more names those that its history ca
 });
 
 /** What a preset's model is sent for an effort setting, with what the table knows of it or nothing. */
+const converse = await loadWire('bedrock-converse');
+
 function effortSent(
   preset: string,
   model: string,
@@ -334,7 +337,8 @@ function effortSent(
     quirks,
     facts: { efforts, maxOutputTokens: null, ...facts },
   } as const;
-  const sent = wires[name]!.request(asked, options);
+  const wire = api === 'bedrock-converse' ? converse : wires[name]!;
+  const sent = wire.request(asked, options);
   expect(
     schemaError(preset === 'openrouter' ? 'openrouter-chat:request' : `${api}:request`, sent),
     `${preset}/${model} ${effort}`,
