@@ -189,6 +189,7 @@ const openers: Readonly<Record<string, string>> = {
   'app/settings.ts': 'a file or pipe that the user names, cut',
   'kernel/config/trust-file.ts': 'drafts of its own',
   'kernel/tools/page-worker.ts': 'the page that it is given on descriptor 3',
+  'kernel/tools/process/terminal-command.ts': 'a terminal, in a process of its own',
 };
 
 const opening = /^(?:readFile(?:Sync)?|open(?:Sync|AsBlob)?|read(?:Sync|v|vSync)?|createReadStream|promises)$/;
@@ -225,12 +226,14 @@ function keptPromises(root: string, sources: readonly Source[]): string[] {
 }
 
 /** The places every byte to a terminal passes: the printer and the questions of the command line, which sanitise, and
- * what gives the screen's writer its terminal. The program that converts pages has a pipe for its output. */
+ * what gives the screen's writer its terminal. The programs that convert pages and hold the
+ * terminals of commands have pipes for their output. */
 const terminalWriters = [
   'kernel/console/ask.ts',
   'kernel/console/print.ts',
   'ui/early-frame.ts',
   'kernel/tools/page-worker.ts',
+  'kernel/tools/process/terminal-command.ts',
 ];
 /** Comments may name the streams. */
 const namesTerminal = new RegExp(

@@ -4,6 +4,7 @@ import type { Background, BackgroundCommand } from '../../kernel/tools/bash.js';
 import { failed, succeeded } from '../../kernel/tools/define-tool.js';
 import { createOutputCollector, createProgressStream } from '../../kernel/tools/process/output-collector.js';
 import type { LeftProcesses, ProcessResult } from '../../kernel/tools/process/runner.js';
+import type { JobTerminal } from './job-terminal.js';
 import { createKeptOutput, type KeptOutput, type OutputPart } from './kept-output.js';
 
 /** A command that continues without the call that started it. It ends when the last process of its group has ended. */
@@ -28,8 +29,13 @@ interface JobEnd {
 export interface Jobs extends Background {
   /** All that run, and the last that have ended; those of one session where it is named. */
   list(sessionId?: string): readonly Job[];
-  /** Null where there is no such job. */
-  output(id: number, since: number | null, maxBytes: number): OutputPart | null;
+  /** Resolves with null where there is no such job. Of a job on a terminal: the end of the text on and above its
+   * screen. */
+  output(id: number, since: number | null, maxBytes: number): Promise<OutputPart | null>;
+  /** Null where there is no such job, or where it has no terminal. */
+  terminal(id: number): JobTerminal | null;
+  /** Resolves once a terminal has printed something after this call and then been quiet for a while, or after 2 s. */
+  settle(terminal: JobTerminal, forMs?: number): Promise<void>;
   /** Resolves when the job has ended, when the time is over or when the signal is aborted. The end of a job that a call
    * waits for is not reported separately. */
   wait(id: number, ms: number, signal: AbortSignal): Promise<void>;
@@ -58,6 +64,11 @@ const firstLookMs = 2000;
 /** The interval of checking if the last process of a group has ended. */
 const pollMs = 250;
 const lastWordsBytes = 2000;
+/** A terminal that prints nothing for this long waits for input. */
+const quietMs = 300;
+/** A command that is over within this long after its last output is no job. */
+const firstQuietMs = 800;
+const quietPollMs = 50;
 /** The longest delay that a timer can have. */
 const noTimeoutMs = 2 ** 31 - 1;
 
@@ -69,6 +80,7 @@ interface Run {
   readonly kept: KeptOutput;
   readonly stop: AbortController;
   readonly result: Promise<ProcessResult>;
+  readonly terminal: JobTerminal | null;
   left: LeftProcesses | null;
   /** Lets its call return. */
   move: () => void;
@@ -109,8 +121,27 @@ class RunningJobs implements Jobs {
     return entries.filter((entry) => sessionId === undefined || entry.sessionId === sessionId).map(this.#shown);
   }
 
-  output(id: number, since: number | null, maxBytes: number): OutputPart | null {
-    return this.#entries.get(id)?.kept.part(since, maxBytes) ?? null;
+  async output(id: number, since: number | null, maxBytes: number): Promise<OutputPart | null> {
+    const entry = this.#entries.get(id);
+    return entry ? await outputOf(entry, since, maxBytes) : null;
+  }
+
+  terminal(id: number): JobTerminal | null {
+    return this.#entries.get(id)?.terminal ?? null;
+  }
+
+  async settle(terminal: JobTerminal, forMs = quietMs): Promise<void> {
+    const { clock } = this.#parts;
+    const startedAtMs = clock();
+    let hasEnded = false;
+    void terminal.result.then(() => {
+      hasEnded = true;
+    });
+    while (!this.#closed && !hasEnded && clock() - startedAtMs < firstLookMs) {
+      await this.#timer(quietPollMs).over;
+      const printedAtMs = terminal.printedAtMs() ?? 0;
+      if (printedAtMs > startedAtMs && clock() - printedAtMs >= forMs) return;
+    }
   }
 
   async wait(id: number, ms: number, signal: AbortSignal): Promise<void> {
@@ -165,6 +196,7 @@ class RunningJobs implements Jobs {
     const hasJobs = this.#sessions.has(ctx.session.id);
     const refusal = command.isBackground ? this.#refusal(hasJobs) : null;
     if (refusal) return refusal;
+    if (command.openTerminal) return await this.#runOnTerminal(command, command.openTerminal, ctx);
     const { run, release } = this.#begin(command, ctx, hasJobs);
     const result = await this.#called(run, command.isBackground, hasJobs);
     const { collected, timedOut } = release();
@@ -181,6 +213,39 @@ class RunningJobs implements Jobs {
     if (!run.left) return outcome;
     const { id } = this.#add(run);
     return { ...outcome, summary: `${outcome.summary}: job ${id}`, envelope: { ...outcome.envelope, job: id } };
+  }
+
+  async #runOnTerminal(
+    command: BackgroundCommand,
+    open: NonNullable<BackgroundCommand['openTerminal']>,
+    ctx: ToolContext,
+  ): Promise<ToolOutcome> {
+    const { followTerminal, terminalSize } = await import('./job-terminal.js');
+    const opened = await open(terminalSize);
+    if (typeof opened === 'string') return failed('execution_failed', opened);
+    if (!opened.started) return failed('execution_failed', `The shell could not be started: ${opened.error}.`);
+    const stop = new AbortController();
+    const terminal = followTerminal(opened, stop.signal, this.#parts.clock);
+    const { result } = terminal;
+    const kept = createKeptOutput(keptBytes);
+    const startedAtMs = this.#parts.clock();
+    const run: Run = {
+      ...{ line: command.line, sessionId: ctx.session.id, startedAtMs, kept, stop, result, terminal },
+      left: null,
+      move: () => undefined,
+    };
+    const onAbort = (): void => stop.abort();
+    ctx.signal.addEventListener('abort', onAbort, { once: true });
+    if (ctx.signal.aborted) onAbort();
+    const ended = await Promise.race([result, this.settle(terminal, firstQuietMs)]);
+    ctx.signal.removeEventListener('abort', onAbort);
+    if (ended) {
+      const { text, next } = await outputOf(run, null, ctx.limits.maxOutputBytes);
+      return command.outcome(ended, { parts: [text], truncated: false, totalBytes: next });
+    }
+    const { id } = this.#add(run);
+    const { text, row, column } = await terminal.screen();
+    return succeeded(`Running in a terminal as job ${id}`, { output: text, job: id, running: true, row, column });
   }
 
   #refusal(hasJobs: boolean): ToolOutcome | null {
@@ -247,6 +312,7 @@ class RunningJobs implements Jobs {
     });
     const run: Run = {
       ...{ line: command.line, sessionId: ctx.session.id, startedAtMs: this.#parts.clock(), kept, stop, result },
+      terminal: null,
       left: null,
       move: () => undefined,
     };
@@ -286,7 +352,8 @@ class RunningJobs implements Jobs {
         : { exitCode: result.exitCode, signal: result.signal, killed: entry.killed };
     entry.endedAtMs = this.#parts.clock();
     if (entry.awaited > 0) return;
-    this.#sessions.get(entry.sessionId)?.(this.#shown(entry), entry.kept.part(null, lastWordsBytes).text);
+    const { text } = await outputOf(entry, null, lastWordsBytes);
+    this.#sessions.get(entry.sessionId)?.(this.#shown(entry), text);
   }
 
   #isFull(): boolean {
@@ -321,4 +388,18 @@ class RunningJobs implements Jobs {
     this.#timers.add(finish);
     return { over, cancel };
   }
+}
+
+async function outputOf(
+  { kept, terminal }: Pick<Run, 'kept' | 'terminal'>,
+  since: number | null,
+  maxBytes: number,
+): Promise<OutputPart> {
+  if (!terminal) return kept.part(since, maxBytes);
+  const bytes = Buffer.from(await terminal.allText());
+  const text = bytes
+    .subarray(-maxBytes)
+    .toString('utf8')
+    .replace(/^\uFFFD+/, '');
+  return { text, from: Math.max(0, bytes.length - maxBytes), next: bytes.length };
 }

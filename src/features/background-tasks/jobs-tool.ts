@@ -17,6 +17,7 @@ import type { Job, Jobs } from './background.js';
 const mostBytes = 30_000;
 const usualSeconds = 30;
 const mostSeconds = 120;
+const mostTyped = 4_000;
 const actions = ['list', 'output', 'wait', 'kill'] as const;
 
 const schema = {
@@ -24,10 +25,13 @@ const schema = {
   properties: {
     action: { enum: actions },
     job: { type: 'integer' },
-    since: { type: 'integer', description: 'byte; the next of an earlier result' },
-    seconds: { type: 'integer', description: `of wait, at most ${mostSeconds}` },
+    /** Another name of `job`. */
+    id: { type: 'integer' },
+    write: { type: 'string' },
+    screen: { type: 'boolean' },
+    since: { type: 'integer', description: 'next of a result' },
+    seconds: { type: 'integer' },
   },
-  required: ['action'],
   additionalProperties: false,
 } as const;
 
@@ -41,32 +45,83 @@ export function jobsTool(jobs: Jobs): DefinedTool {
     name: 'jobs',
     effect: 'execute',
     otherNames: ['BashOutput', 'KillShell'],
-    description: 'Manage background commands (bash background). You get a note when one ends.',
+    description: 'Manage background commands; you get a note when one ends. id with write types in its terminal.',
     schema,
-    describe: ({ action, job }) => `jobs(${action}${job === undefined ? '' : ` ${job}`})`,
-    check: ({ action, job, since = 0, seconds = 1 }) =>
-      action !== 'list' && job === undefined
-        ? { argument: 'job', problem: 'missing', expected: 'the number of a job' }
-        : outOfBounds({ since, seconds }, { since: [0, Infinity], seconds: [1, mostSeconds] }),
-    judge: ({ action, job }, { session }): Judged =>
-      action === 'kill'
-        ? {
-            risk: 'mutating',
-            reasons: [`kills job ${job}: ${firstLine(find(job, session.id)?.line ?? 'unknown', 200)}`],
-          }
-        : { risk: 'read-only', reasons: [] },
+    describe: (asked) => {
+      const { what, id, write } = meant(asked);
+      const text = write === undefined ? '' : ` ${JSON.stringify(write)}`;
+      return `jobs(${what}${id === undefined ? '' : ` ${id}`}${text})`;
+    },
+    check: (asked) => {
+      const { what, id } = meant(asked);
+      const { since = 0, seconds = 1, write } = asked;
+      if (what !== 'list' && id === undefined)
+        return { argument: 'id', problem: 'missing', expected: 'the number of a job' };
+      if (write !== undefined && asked.action !== undefined)
+        return { argument: 'action', problem: 'is given beside write', expected: 'write alone' };
+      if (write !== undefined && (write === '' || write.length > mostTyped))
+        return { argument: 'write', problem: 'empty or too long', expected: `1 to ${mostTyped} characters` };
+      return outOfBounds({ since, seconds }, { since: [0, Infinity], seconds: [1, mostSeconds] });
+    },
+    typedText: ({ write }) => write ?? null,
+    judge: (asked, { session }): Judged => {
+      const { what, id, write } = meant(asked);
+      const line = firstLine(find(id, session.id)?.line ?? 'unknown', 200);
+      if (what === 'kill') return { risk: 'mutating', reasons: [`kills job ${id}: ${line}`] };
+      if (write === undefined) return { risk: 'read-only', reasons: [] };
+      return {
+        risk: isKeysOnly(write) ? 'mutating' : 'dangerous',
+        reasons: [`types ${JSON.stringify(clampText(write, 200).text)} into job ${id}: ${line}`],
+        singular: true,
+      };
+    },
     async run(asked, ctx) {
-      if (asked.action === 'list') return listJobs(jobs.list(ctx.session.id));
-      const job = find(asked.job, ctx.session.id);
+      const { what, id, write } = meant(asked);
+      if (what === 'list') return listJobs(jobs.list(ctx.session.id));
+      const job = find(id, ctx.session.id);
       if (!job) {
-        const known = jobs.list(ctx.session.id).map(({ id }) => id);
-        return failed('not_found', `There is no job ${asked.job}; there are: ${known.join(', ') || 'none'}.`);
+        const known = jobs.list(ctx.session.id).map((one) => one.id);
+        return failed('not_found', `There is no job ${id}; there are: ${known.join(', ') || 'none'}.`);
       }
-      if (asked.action === 'kill') await jobs.kill(job.id, 'quietly');
-      if (asked.action === 'wait') await jobs.wait(job.id, (asked.seconds ?? usualSeconds) * 1000, ctx.signal);
-      return outputOf(jobs, find(job.id, ctx.session.id) ?? job, asked, ctx);
+      if (what === 'write' || what === 'screen') return await onTerminal(jobs, job, write);
+      if (what === 'kill') await jobs.kill(job.id, 'quietly');
+      if (what === 'wait') await jobs.wait(job.id, (asked.seconds ?? usualSeconds) * 1000, ctx.signal);
+      return await outputOf(jobs, find(job.id, ctx.session.id) ?? job, asked, ctx);
     },
   });
+}
+
+/** A call as it is meant: `write` and `screen` need no action, and a number alone asks for the output. */
+function meant({ action, id, job, write, screen }: Asked) {
+  const number = id ?? job;
+  const implied =
+    write === undefined ? (screen === true ? 'screen' : number === undefined ? 'list' : 'output') : 'write';
+  return { what: action ?? implied, id: number, write };
+}
+
+/** Returns true for Ctrl-C, Esc, arrows and the like, which neither spell nor confirm anything. */
+function isKeysOnly(text: string): boolean {
+  return /^(?:\u001B[[O][A-D]|[\u0003\u0004\u001B])+$/.test(text);
+}
+
+/** Types text on the terminal of a job, if there is any, and returns its screen once it is quiet. */
+async function onTerminal(jobs: Jobs, job: Job, text: string | undefined): Promise<ToolOutcome> {
+  const terminal = jobs.terminal(job.id);
+  if (!terminal)
+    return failed(
+      'execution_failed',
+      `Job ${job.id} has no terminal; start it with bash {"background": true, "terminal": true}.`,
+    );
+  if (text !== undefined) {
+    if (job.end) return failed('execution_failed', `Job ${job.id} has ended: ${stateOf(job)}. Nothing was typed.`);
+    const settled = jobs.settle(terminal);
+    if (!terminal.write(text))
+      return failed('execution_failed', `Job ${job.id} does not read what was typed before. Nothing was typed.`);
+    await settled;
+  }
+  const { text: output, row, column } = await terminal.screen();
+  const now = jobs.list(job.sessionId).find(({ id }) => id === job.id) ?? job;
+  return succeeded(stateOf(now), { output, job: job.id, row, column, ...endOrRunning(now) });
 }
 
 function listJobs(jobs: readonly Job[]): ToolOutcome {
@@ -79,12 +134,15 @@ export function jobRows(jobs: readonly Job[]): readonly string[] {
   return jobs.map((job) => `${job.id}: ${stateOf(job)}: ${firstLine(job.line, 200)}`);
 }
 
-function outputOf(jobs: Jobs, job: Job, { since }: Asked, ctx: ToolContext): ToolOutcome {
+async function outputOf(jobs: Jobs, job: Job, { since }: Asked, ctx: ToolContext): Promise<ToolOutcome> {
   const most = Math.min(mostBytes, ctx.limits.maxOutputBytes);
-  const { text, from, next } = jobs.output(job.id, since ?? null, most) ?? { text: '', from: 0, next: 0 };
+  const { text, from, next } = (await jobs.output(job.id, since ?? null, most)) ?? { text: '', from: 0, next: 0 };
   const left: { [key: string]: Json } = from > (since ?? 0) ? { from } : {};
-  const end: { [key: string]: Json } = job.end ? endFields(job.end) : { running: true };
-  return succeeded(stateOf(job), { output: text, job: job.id, next, ...left, ...end });
+  return succeeded(stateOf(job), { output: text, job: job.id, next, ...left, ...endOrRunning(job) });
+}
+
+function endOrRunning({ end }: Job): { [key: string]: Json } {
+  return end ? endFields(end) : { running: true };
 }
 
 function endFields({ exitCode, signal, killed }: NonNullable<Job['end']>): { [key: string]: Json } {

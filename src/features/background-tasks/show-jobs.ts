@@ -60,7 +60,10 @@ async function pickJob(repl: Repl, jobs: Jobs): Promise<void> {
 
 async function show({ screen }: Repl, jobs: Jobs, job: Job | undefined): Promise<void> {
   if (!job) screen.notice('error', 'No such job. /jobs lists them.');
-  else await screen.page(`${rowOf(job)} (${stateOf(job)})`, jobs.output(job.id, null, shownBytes)?.text ?? '');
+  else {
+    const output = await jobs.output(job.id, null, shownBytes);
+    await screen.page(`${rowOf(job)} (${stateOf(job)})`, output?.text ?? '');
+  }
 }
 
 async function kill({ screen }: Repl, jobs: Jobs, job: Job | undefined): Promise<void> {

@@ -123,6 +123,9 @@ export interface Tool extends ToolSpec, Forwarding, Placed, Prepared, Rehearsed,
   /** Finds what is wrong with arguments that pass the schema but cannot be meant (a NUL in a path), or null. Pure; part
    * of `bind`. */
   check?(args: ToolArgs): ArgumentProblem | null;
+  /** Returns the text that this call types where a shell may run it; null for none. Rules and guards for commands hold
+   * for it. Pure. */
+  typedText?(args: ToolArgs): string | null;
   /** Judges what this call may do, where the effect alone does not show it. Policy calls this before the call runs. */
   judge?(args: ToolArgs, place: CallPlace): Judged | Promise<Judged>;
   /** May throw; the dispatcher turns that into an `internal` envelope and logs it. Never rejects because of

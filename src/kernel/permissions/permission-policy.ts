@@ -148,6 +148,13 @@ async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): 
   }
   const touchesFiles = tool.effect === 'read' || tool.effect === 'write';
   if (touchesFiles && (tool.judge === undefined || namesPaths(call))) return judgeFileCall(call, cwd, rules);
+  const judgement = await judgeByTool(call, place, rules);
+  const typed = tool.typedText?.(args) ?? null;
+  return typed === null ? judgement : await withTyped(judgement, typed, cwd, rules);
+}
+
+async function judgeByTool(call: BoundCall, place: CallPlace, rules: ShellRules): Promise<Judgement> {
+  const { tool, args } = call;
   const judged: Judged = (await tool.judge?.(args, place)) ?? {
     risk: 'mutating',
     reasons: [tool.effect === 'network' ? `${tool.name} uses the network` : `${tool.name} runs a program`],
@@ -159,11 +166,24 @@ async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): 
     needsMachine: false,
     reasons: judged.reasons,
     targets: [],
-    named: pathsOfArguments(call, cwd, rules),
+    named: pathsOfArguments(call, place.cwd, rules),
     guarded: judged.everyMode === true,
     confined: false,
     ruling: toolRuling(call, judged, rules),
     rules: toolRules(call, judged),
+  };
+}
+
+/** Adds what counts for a command of these words: rules that stop it, and guards of files that it names. */
+async function withTyped(judgement: Judgement, text: string, cwd: string, rules: ShellRules): Promise<Judgement> {
+  const { judgeShell } = await loadVerdict();
+  const inShell = await judgeShell(text, cwd, 'bash', rules);
+  const stops = inShell.ruling === 'deny' || (inShell.ruling === 'ask' && judgement.ruling !== 'deny');
+  return {
+    ...judgement,
+    reasons: inShell.risk === 'dangerous' ? [...judgement.reasons, ...inShell.reasons] : judgement.reasons,
+    guarded: judgement.guarded || inShell.guarded,
+    ruling: stops ? inShell.ruling : judgement.ruling,
   };
 }
 

@@ -7,6 +7,9 @@ import { createAutoRunWatch } from './changes/auto-run-files.js';
 import { type DefinedTool, defineTool, failed, type FromSchema, succeeded } from './define-tool.js';
 import { absolutePath, fileFailure, FileRefusal, pathProblem, shownPath } from './files/open-file.js';
 import { type CollectedOutput, createOutputCollector, createProgressStream } from './process/output-collector.js';
+import type { OpenProcess } from './process/lasting-process.js';
+import type { NotStarted } from './process/start-child.js';
+import { terminalCommand, type TerminalSize } from './process/terminal-command.js';
 import type { ProcessRequest, ProcessResult, ProcessRunner } from './process/runner.js';
 import type { Rehearsals } from './rehearsal/open-rehearsals.js';
 
@@ -46,6 +49,8 @@ export interface BackgroundCommand {
   start(
     how: Pick<ProcessRequest, 'signal' | 'timeoutMs' | 'maxTotalBytes' | 'onOutput' | 'onLeft'>,
   ): Promise<ProcessResult>;
+  /** Starts it on a pseudo-terminal; a sentence where there is none here. Absent: it runs without a terminal. */
+  readonly openTerminal?: (size: TerminalSize) => Promise<OpenProcess | NotStarted | string>;
   /** Says how a command ended that a call waited for. */
   outcome(result: ProcessResult, collected: CollectedOutput): ToolOutcome;
 }
@@ -66,7 +71,12 @@ function schemaOf({ timeoutS, maxTimeoutS, background }: BashOptions) {
         description: `default ${timeoutS}`,
       },
       workdir: { type: 'string' },
-      ...(background ? ({ background: { type: 'boolean', description: 'run as a background job' } } as const) : {}),
+      ...(background
+        ? ({
+            background: { type: 'boolean', description: 'run as a background job' },
+            terminal: { type: 'boolean', description: 'of a background job' },
+          } as const)
+        : {}),
     },
     required: ['command'],
     additionalProperties: false,
@@ -99,6 +109,14 @@ export function bashTool(options: BashOptions): DefinedTool {
       if (command.trim() === '') return { argument: 'command', problem: 'blank', expected: 'a shell command' };
       if (command.includes('\0'))
         return { argument: 'command', problem: 'contains a NUL character', expected: 'a command without it' };
+      if (args.terminal === true && args.background !== true)
+        return { argument: 'terminal', problem: 'without background', expected: 'background: true beside it' };
+      if (args.terminal === true && Buffer.byteLength(command) > maxArgumentBytes)
+        return {
+          argument: 'command',
+          problem: 'too long for a terminal',
+          expected: `${maxArgumentBytes} bytes at most`,
+        };
       return pathProblem('workdir', workdir);
     },
     prepare: () => {
@@ -181,6 +199,13 @@ async function runCommand(
         timeoutMs,
         maxTotalBytes,
         start: (how) => options.processes.run({ ...command, ...how, joined: true }),
+        ...(args.terminal === true && {
+          openTerminal: async (size: TerminalSize) => {
+            const onTerminal = terminalCommand(command, size);
+            if (typeof onTerminal === 'string') return onTerminal;
+            return await options.processes.open({ ...onTerminal, sandbox: ctx.sandbox });
+          },
+        }),
         outcome: (result, collected) => processOutcome(result, collected, { timeoutMs, maxTotalBytes }, words),
       },
       ctx,

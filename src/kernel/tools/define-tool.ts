@@ -79,6 +79,8 @@ export interface ToolDefinition<S extends JsonSchema> extends Pick<
   readonly describe?: (args: FromSchema<S>) => string;
   /** Returns what is wrong with arguments that fit the schema but cannot be meant, or null. Pure. */
   readonly check?: (args: FromSchema<S>) => ArgumentProblem | null;
+  /** Returns the text that a call types where a shell may run it; null for none. Pure. */
+  readonly typedText?: (args: FromSchema<S>) => string | null;
   /** Judges what a call may do, where the effect alone does not show it. */
   readonly judge?: (args: FromSchema<S>, place: CallPlace) => Judged | Promise<Judged>;
   /** Numbers the lines that a call would change; none if they are not known. */
@@ -98,7 +100,8 @@ export type DefinedTool = Omit<Tool, 'toolset'>;
 
 /** Makes a tool whose functions take arguments of the type its schema describes. */
 export function defineTool<const S extends JsonSchema>(definition: ToolDefinition<S>): DefinedTool {
-  const { schema, describe, check, judge, linesOf, surroundingsOf, untrusted, rehearse, run, ...facts } = definition;
+  const { schema, describe, check, typedText, judge, linesOf, surroundingsOf, untrusted, rehearse, run, ...facts } =
+    definition;
   // The registry has checked arguments against the schema before any of these is called.
   const typed = (args: ToolArgs): FromSchema<S> => args as FromSchema<S>;
   return {
@@ -107,6 +110,7 @@ export function defineTool<const S extends JsonSchema>(definition: ToolDefinitio
     input_schema: schema,
     describe: (args) => describe?.(typed(args)) ?? describeCall(definition.name, args),
     ...(check && { check: (args: ToolArgs) => check(typed(args)) }),
+    ...(typedText && { typedText: (args: ToolArgs) => typedText(typed(args)) }),
     ...(judge && { judge: (args: ToolArgs, place: CallPlace) => judge(typed(args), place) }),
     ...(linesOf && { linesOf: (args, place) => linesOf(typed(args), place) }),
     ...(surroundingsOf && { surroundingsOf: (args, place) => surroundingsOf(typed(args), place) }),

@@ -240,11 +240,13 @@ function readAgent(args: CallArguments): Reading | null {
 }
 
 function readJobs(args: CallArguments): Reading | null {
-  const { action, job } = args;
-  if (typeof action !== 'string') return null;
-  return typeof job === 'number'
-    ? { uses: ['action', 'job'], subject: `${action} ${job}` }
-    : { uses: ['action'], subject: action };
+  const { action, id, job, write, screen } = args;
+  const number = typeof id === 'number' ? id : job;
+  if (typeof number !== 'number') return typeof action === 'string' ? { uses: ['action'], subject: action } : null;
+  if (typeof write === 'string')
+    return { uses: ['id', 'job', 'write'], subject: `write ${number} ${revealHidden(JSON.stringify(write))}` };
+  const what = typeof action === 'string' ? action : screen === true ? 'screen' : 'output';
+  return { uses: ['action', 'id', 'job', 'screen'], subject: `${what} ${number}` };
 }
 
 function readRequest(args: CallArguments): Reading | null {
