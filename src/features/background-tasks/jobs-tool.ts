@@ -45,7 +45,7 @@ export function jobsTool(jobs: Jobs): DefinedTool {
     name: 'jobs',
     effect: 'execute',
     otherNames: ['BashOutput', 'KillShell'],
-    description: 'Manage background commands; you get a note when one ends. id with write types in its terminal.',
+    description: 'Manage background commands; a note says when one ends. write types in its terminal.',
     schema,
     describe: (asked) => {
       const { what, id, write } = meant(asked);

@@ -150,7 +150,7 @@ async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): 
   if (touchesFiles && (tool.judge === undefined || namesPaths(call))) return judgeFileCall(call, cwd, rules);
   const judgement = await judgeByTool(call, place, rules);
   const typed = tool.typedText?.(args) ?? null;
-  return typed === null ? judgement : await withTyped(judgement, typed, cwd, rules);
+  return typed === null ? judgement : await (await loadVerdict()).judgeTyped(judgement, typed, cwd, rules);
 }
 
 async function judgeByTool(call: BoundCall, place: CallPlace, rules: ShellRules): Promise<Judgement> {
@@ -171,19 +171,6 @@ async function judgeByTool(call: BoundCall, place: CallPlace, rules: ShellRules)
     confined: false,
     ruling: toolRuling(call, judged, rules),
     rules: toolRules(call, judged),
-  };
-}
-
-/** Adds what counts for a command of these words: rules that stop it, and guards of files that it names. */
-async function withTyped(judgement: Judgement, text: string, cwd: string, rules: ShellRules): Promise<Judgement> {
-  const { judgeShell } = await loadVerdict();
-  const inShell = await judgeShell(text, cwd, 'bash', rules);
-  const stops = inShell.ruling === 'deny' || (inShell.ruling === 'ask' && judgement.ruling !== 'deny');
-  return {
-    ...judgement,
-    reasons: inShell.risk === 'dangerous' ? [...judgement.reasons, ...inShell.reasons] : judgement.reasons,
-    guarded: judgement.guarded || inShell.guarded,
-    ruling: stops ? inShell.ruling : judgement.ruling,
   };
 }
 

@@ -74,7 +74,7 @@ function schemaOf({ timeoutS, maxTimeoutS, background }: BashOptions) {
       ...(background
         ? ({
             background: { type: 'boolean', description: 'run as a background job' },
-            terminal: { type: 'boolean', description: 'of a background job' },
+            terminal: { type: 'boolean' },
           } as const)
         : {}),
     },

@@ -71,6 +71,24 @@ export interface ShellRules {
   readonly deny: RuleTest;
 }
 
+/** Adds to the judgement of a call what counts for a command of the words that it types: rules that stop it, and guards
+ * of files that it names. */
+export async function judgeTyped(
+  judgement: Judgement,
+  text: string,
+  cwd: string,
+  rules: ShellRules,
+): Promise<Judgement> {
+  const inShell = await judgeShell(text, cwd, 'bash', rules);
+  const stops = inShell.ruling === 'deny' || (inShell.ruling === 'ask' && judgement.ruling !== 'deny');
+  return {
+    ...judgement,
+    reasons: inShell.risk === 'dangerous' ? [...judgement.reasons, ...inShell.reasons] : judgement.reasons,
+    guarded: judgement.guarded || inShell.guarded,
+    ruling: stops ? inShell.ruling : judgement.ruling,
+  };
+}
+
 /** Judges a command line for the tool `tool`, started in `cwd` (absolute). */
 export async function judgeShell(command: string, cwd: string, tool: string, rules: ShellRules): Promise<Judgement> {
   const { facts, secrets, isProtected } = rules;
