@@ -11,7 +11,7 @@ import { toolSpecs } from './open-tools.js';
 import type { PromptListing, PromptStyle } from '../kernel/console/feature.js';
 
 /** The settings that say where instructions are. */
-export type PromptSettings = Pick<Settings, 'cwd' | 'config' | 'home' | 'env' | 'underReview'>;
+export type PromptSettings = Pick<Settings, 'cwd' | 'config' | 'home' | 'env' | 'isBare' | 'underReview'>;
 
 /** The parts of a system prompt that features add. */
 interface PromptParts {

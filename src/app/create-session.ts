@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { HostDeps } from '../kernel/agent/dependencies.js';
 import type { Recorder } from '../kernel/agent/recorder.js';
 import { createSession, type Session, type SessionParts } from '../kernel/agent/session.js';
-import type { Event } from '../kernel/core/event.js';
+import type { Event, EventDraft } from '../kernel/core/event.js';
 import { isRecord } from '../kernel/core/json.js';
 import { lastTools, type ModelRef } from '../kernel/core/projection.js';
 import type { Provider } from '../kernel/core/provider.js';
@@ -26,6 +26,7 @@ import type { AllowedTools } from './allowed-tools.js';
 import { instructionPlace } from './instructions/instruction-places.js';
 import { createFileNotes } from './instructions/later-instructions.js';
 import { createLoadedInstructions } from './instructions/loaded-instructions.js';
+import { runEvents } from './repeatable-line.js';
 import { changedInstructions, type InstructionChange } from './changed-instructions.js';
 import {
   addressNotices,
@@ -189,10 +190,12 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
   const roleModels = roleModelsOf(run, open, () => session);
   const begun = beginningOf(run, opened, choice, { model, secrets });
   const { opening, notes, prompt, notices } = await begun.catch(letGo(opened, model));
+  // The command line is about the first session of a run, not about those that a command or a task opens.
+  const line = choice.after === undefined && choice.mission === undefined ? runEvents(run.options) : [];
   const records: Recorder[] = [];
   const row: SessionRow = { ...opened.row, cwd: settings.cwd, ...placeOf(model.ref) };
   const session = createSession({
-    record: recordOf(run, opened, row, { opening, notes }),
+    record: recordOf(run, opened, row, { opening: [...opening, ...line], notes }),
     model,
     models: { ...modelFacts(run, () => session.events()), forRole: roleModels.forRole },
     connect: models.open,
@@ -215,7 +218,7 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
   records.unshift(session.record);
   const save = createLastSave(records, lastSaveHost);
   const detach = attachObservers(run, session, secrets);
-  const since = await collectNotices(session, () => bringUpToDate(session, opened, { model, prompt }, run));
+  const since = await collectNotices(session, () => bringUpToDate(session, opened, { model, prompt, line }, run));
   return {
     session,
     row,
@@ -621,7 +624,11 @@ async function collectNotices(session: Session, work: () => Promise<readonly Not
 async function bringUpToDate(
   session: Session,
   opened: OpenedSession,
-  { model, prompt }: { readonly model: OpenedModel } & Pick<PromptChange, 'prompt'>,
+  {
+    model,
+    prompt,
+    line,
+  }: { readonly model: OpenedModel; readonly line: readonly EventDraft[] } & Pick<PromptChange, 'prompt'>,
   run: Run,
 ): Promise<readonly Notice[]> {
   if (opened.restored.length === 0) return [];
@@ -645,6 +652,7 @@ async function bringUpToDate(
       : [];
   const notices = [...dropped, ...addressNotices(row, model)];
   if (prompt) await session.append(prompt);
+  for (const event of line) await session.append(event);
   const tools = changedTools(run.settings, run.toolbox.registry, lastTools(opened.restored), run.options.tools);
   if (tools === null) return notices;
   await session.append(tools);

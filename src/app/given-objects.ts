@@ -12,10 +12,31 @@ const maxBytes = 1024 * 1024;
 /** Returns the servers of `--mcp-config`: files or JSON texts, with or without `mcpServers`; later ones count. Throws a
  * `CliError` (2) for what is neither. */
 export async function givenServers(values: readonly string[], cwd: string): Promise<Readonly<Record<string, unknown>>> {
-  const objects = await Promise.all(values.map(async (value) => await givenObject('--mcp-config', value, cwd)));
+  const objects = await Promise.all(
+    values.map(async (value) => await givenObject('--mcp-config', value, cwd, serverExample)),
+  );
   const servers = objects.map(({ mcpServers, ...others }) => (isRecord(mcpServers) ? mcpServers : others));
   return Object.fromEntries(servers.flatMap((entries) => Object.entries(entries)));
 }
+
+/** Returns the sub-agents of `--agents`. Throws a `CliError` (2) for one without a description or a prompt. */
+export async function givenAgents(value: string, cwd: string): Promise<Readonly<Record<string, unknown>>> {
+  const agents = await givenObject('--agents', value, cwd, agentExample);
+  for (const [name, agent] of Object.entries(agents))
+    for (const key of ['description', 'prompt']) {
+      const text = isRecord(agent) ? agent[key] : undefined;
+      if (typeof text !== 'string' || text.trim() === '')
+        throw new CliError(
+          exit.usage,
+          `--agents: ${JSON.stringify(name)} has no ${key}`,
+          `For example: ${agentExample}`,
+        );
+    }
+  return agents;
+}
+
+const agentExample = '{"reviewer": {"description": "Reviews code.", "prompt": "You review code.", "tools": ["Read"]}}';
+const serverExample = '{"mcpServers": {"files": {"command": "server"}}}';
 
 /** Turns the settings of `--settings` into options: keys of ours, and the permissions and the
  * model of Claude Code's settings. Returns sentences about the keys that have no effect. Throws a `CliError` (2) for
@@ -25,7 +46,7 @@ export async function withGivenSettings(
   cwd: string,
 ): Promise<{ readonly options: RootOptions; readonly unused: readonly string[] }> {
   if (options.settings === undefined) return { options, unused: [] };
-  const given = await givenObject('--settings', options.settings, cwd);
+  const given = await givenObject('--settings', options.settings, cwd, '{"approval": "mutating"}');
   const { permissions, ...others } = given;
   const isKnown = (key: string): boolean => resolveKey(key) !== null && !claudeKeys.includes(key);
   const known = Object.entries(others).filter(([key]) => isKnown(key));
@@ -85,7 +106,12 @@ function textsIn(value: unknown): readonly string[] {
 }
 
 /** Reads an object that is written out, or that a file holds. */
-async function givenObject(option: string, value: string, cwd: string): Promise<Readonly<Record<string, unknown>>> {
+export async function givenObject(
+  option: string,
+  value: string,
+  cwd: string,
+  example: string,
+): Promise<Readonly<Record<string, unknown>>> {
   const isText = value.trimStart().startsWith('{');
   const path = resolve(cwd, value);
   const found = isText ? null : readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
@@ -102,6 +128,6 @@ async function givenObject(option: string, value: string, cwd: string): Promise<
   throw new CliError(
     exit.usage,
     `${option}: ${place} is not a JSON object: ${parsed.reason}`,
-    'For example: {"mcpServers": {"files": {"command": "server"}}}',
+    `For example: ${example}`,
   );
 }

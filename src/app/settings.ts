@@ -38,7 +38,7 @@ import { projects } from './project-files.js';
 import { openTrustFile } from '../kernel/config/trust-file.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
 import { loadPermissions } from './open-policy.js';
-import { givenServers } from './given-objects.js';
+import { givenAgents, givenServers } from './given-objects.js';
 import { openDirectories } from './extra-directories.js';
 import { runKeyCommand } from '../kernel/secrets/key-commands.js';
 import { openKeyring } from '../kernel/secrets/keyring.js';
@@ -103,7 +103,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
     testMode: options.test === true && env.TEST_ALLOW !== '1',
     ephemeral: options.ephemeral === true,
     directories: openDirectories(loaded.config.workspace.directories, options.addDir, { cwd, home, notices }),
-    ...(await runServers(options, cwd)),
+    ...(await runParts(options, cwd)),
   };
 }
 
@@ -115,14 +115,16 @@ function secretsOf(env: NodeJS.ProcessEnv, config: Config): readonly Secret[] {
   return [...knownSecrets(env, ownKeys(config)), ...commandSecrets(config.exec.env)];
 }
 
-/** Returns the servers of `--mcp-config`. */
-async function runServers(
-  { mcpConfig = [], strictMcpConfig: isStrict = false }: Partial<RootOptions>,
+/** Returns the servers of `--mcp-config` and the agents of `--agents`. */
+async function runParts(
+  { mcpConfig = [], strictMcpConfig: isStrict = false, agents, bare = false }: Partial<RootOptions>,
   cwd: string,
-): Promise<Pick<Settings, 'givenServers' | 'onlyGivenServers'>> {
+): Promise<Pick<Settings, 'givenServers' | 'onlyGivenServers' | 'givenAgents' | 'isBare'>> {
   return {
+    ...(agents === undefined ? {} : { givenAgents: await givenAgents(agents, cwd) }),
+    ...(bare ? { isBare: true } : {}),
     ...(mcpConfig.length === 0 ? {} : { givenServers: await givenServers(mcpConfig, cwd) }),
-    ...(isStrict ? { onlyGivenServers: true } : {}),
+    ...(isStrict || bare ? { onlyGivenServers: true } : {}),
   };
 }
 
@@ -205,7 +207,8 @@ function trustFlags({ approval, sandbox, safe, set = [] }: Partial<RootOptions>)
   return { ...(asked === undefined ? {} : { approval: asked }), ...(held === undefined ? {} : { sandbox: held }) };
 }
 
-function promptText(option: string, given: string, cwd: string): string {
+/** Reads a text, or the file that `@` names. Throws a `CliError` (2) where it cannot be read. */
+export function promptText(option: string, given: string, cwd: string): string {
   if (!given.startsWith('@')) return given;
   const path = resolve(cwd, given.slice(1));
   let bytes: Buffer;
@@ -283,6 +286,7 @@ async function readAgain(options: RootOptions, { settings, isTrusted = false }: 
 /** Asks about commands, skills and hooks of the project, and about hooks of other programs in the home folder, once for
  * each content of them. */
 async function askForFiles(given: AskedSettings, early: TypedKeys | null): Promise<AskedSettings> {
+  if (given.settings.isBare === true) return given;
   const first = await askForSet(given, await projects.files(given.settings), early);
   return await askForSet(first, await projects.userFiles(given.settings), early);
 }

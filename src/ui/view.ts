@@ -206,6 +206,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
     case 'hook':
     case 'mode':
     case 'import':
+    case 'run':
     case 'compaction':
     case 'results_omitted':
     case 'compaction_undone':

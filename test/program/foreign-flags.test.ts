@@ -224,6 +224,17 @@ const works: Readonly<Record<string, Row>> = {
   '--search': [async () => (await toolNames('--search')).includes('web_fetch'), true],
   '--mcp-config <file|json...>': [() => servers((json) => ['--mcp-config', json]), [true, true]],
   '--strict-mcp-config': [() => servers((json) => ['--strict-mcp-config', '--mcp-config', json]), [false, true]],
+  '--agents <json>': [
+    async () => (await toolNames('--agents', '{"x": {"description": "d", "prompt": "p"}}')).includes('agent'),
+    true,
+  ],
+  '--bare': [
+    async () =>
+      contents('system', await turn(place({ 'AGENTS.md': 'Use tabs.' }), ['-p', '--bare', 'go']))[0]?.includes(
+        'Use tabs.',
+      ),
+    false,
+  ],
   '--add-dir <dir...>': [() => judged('--add-dir'), ['allow', 'ask']],
   '--include-directories <dirs...>': [() => judged('--include-directories'), ['allow', 'ask']],
   '--max-turns <n>': [() => exitOf([...three, ...done], '--max-turns', '1'), 3],

@@ -18,6 +18,8 @@ export interface InstructionPlace {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The user's folder of this program. */
   readonly userDir: string;
+  /** No file of instructions is read. */
+  readonly isBare?: boolean;
   /** Returns true for a file that `fs.deny` keeps from being read. */
   readonly isSecret: (path: string) => boolean;
   /** Files that a change under review brings. Absolute, links resolved. */
@@ -41,13 +43,15 @@ export function instructionPlace({
   config,
   home,
   env,
+  isBare = false,
   underReview,
-}: Pick<Settings, 'cwd' | 'config' | 'home' | 'env' | 'underReview'>): InstructionPlace {
+}: Pick<Settings, 'cwd' | 'config' | 'home' | 'env' | 'isBare' | 'underReview'>): InstructionPlace {
   let secrets: ReturnType<typeof createSecretPaths> | null = null;
   return {
     cwd,
     home,
     env,
+    isBare,
     userDir: dirname(config.files.config),
     isSecret: (path) => (secrets ??= createSecretPaths(config.fs.deny, home)).matches(path),
     ...(underReview === undefined ? {} : { underReview }),

@@ -63,6 +63,7 @@ export class InstructionReader {
 
   /** `folder`: as in `InstructionFile`. */
   add(candidates: readonly Candidate[], folder: string | null): void {
+    if (this.#place.isBare === true) return;
     for (const candidate of candidates) this.#add(candidate, folder, 0, null);
   }
 

@@ -35,7 +35,7 @@ export const hooks: Feature = {
   importers: async () => [(await import('./plan-hook-import.js')).hookImporter],
   openRun: async (host) => {
     const { settings, options } = host;
-    if (options.hooks === false || settings.testMode) return null;
+    if (options.hooks === false || options.bare === true || settings.testMode) return null;
     const found = await hookFiles(settings, load);
     return found === null ? null : await (await load()).openHooks(found, host);
   },

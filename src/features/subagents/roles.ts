@@ -5,6 +5,7 @@ import type { CallTarget } from '../../kernel/core/event.js';
 import type { ApprovalMode, Policy, Verdict } from '../../kernel/core/policy.js';
 import type { Tool } from '../../kernel/core/tool.js';
 import { isServerPattern, isToolPattern, matchesTool } from '../../kernel/core/tool-patterns.js';
+import { isRecord } from '../../kernel/core/json.js';
 import { didYouMean } from '../../kernel/core/text.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
 import { defineTool, type DefinedTool, failed } from '../../kernel/tools/define-tool.js';
@@ -104,15 +105,19 @@ const builtIn: readonly AgentRole[] = [
   ...role,
 }));
 
-/** Finds the agents of these places, and those that come with the program. A file without a name or a description is
+/** Finds the agents of these places, those that come with the program, and those of the command line (`given`), which win. A file without a name or a description is
  * left out, with a sentence about it. */
-export function agentsIn(places: readonly SearchedFolder[], heads: KeptHeads = openKeptHeads(null)): FoundAgents {
+export function agentsIn(
+  places: readonly SearchedFolder[],
+  heads: KeptHeads = openKeptHeads(null),
+  given: Readonly<Record<string, unknown>> = {},
+): FoundAgents {
   const agents = new Map<string, AgentRole>();
   const shadowed: AgentRole[] = [];
   const mistakes: Mistakes = { problems: [], leftOut: [] };
   const read = agentFiles(places).flatMap((file) => readRole(file, mistakes, heads) ?? []);
   heads.save();
-  for (const role of [...read, ...builtIn]) {
+  for (const role of [...givenRoles(given, mistakes), ...read, ...builtIn]) {
     if (!agents.has(role.name)) agents.set(role.name, role);
     else if (role.path !== null) shadowed.push(role);
   }
@@ -179,6 +184,19 @@ function readRole(file: FoundFile, { problems, leftOut }: Mistakes, heads: KeptH
   return {
     name: nameIn(place, name),
     description,
+    ...limitsOf(fields),
+    prompt: () => withVariables(place, readFile(file)?.body.trim() ?? ''),
+    origin: place.origin,
+    path,
+  };
+}
+
+type RoleLimits = Omit<AgentRole, 'name' | 'description' | 'prompt' | 'origin' | 'path'>;
+
+/** Returns the tools, the model and the limits that the fields of an agent name. */
+function limitsOf(fields: FrontMatter['fields']): RoleLimits {
+  const field = (key: string): string => fields.get(key)?.trim() ?? '';
+  return {
     tools: offeredNames(fields.get('tools') ?? '*'),
     withoutTools: toolNames(field('disallowedTools')).filter(isToolPattern),
     ...modelOf(field('model')),
@@ -186,15 +204,36 @@ function readRole(file: FoundFile, { problems, leftOut }: Mistakes, heads: KeptH
     skills: listOf(field('skills')),
     mode: modeOf(field('permissionMode')),
     memory: memoryScope(field('memory')),
-    prompt: () => withVariables(place, readFile(file)?.body.trim() ?? ''),
-    origin: place.origin,
-    path,
   };
 }
 
 function modelOf(text: string): Pick<AgentRole, 'model' | 'inheritsModel'> {
   if (text === 'inherit') return { model: null, inheritsModel: true };
   return { model: text === '' ? null : oneLine(text, 100) };
+}
+
+/** Reads the agents of `--agents`: objects with the fields of a file, and its text as `prompt`. */
+function givenRoles(agents: Readonly<Record<string, unknown>>, { problems, leftOut }: Mistakes): readonly AgentRole[] {
+  return Object.entries(agents).flatMap(([name, agent]): readonly AgentRole[] => {
+    const { prompt, ...others } = isRecord(agent) ? agent : {};
+    const fields = new Map(Object.entries(others).map(([key, value]) => [key, fieldText(value)]));
+    const path = `--agents ${name}`;
+    if (!isAgentName(name)) {
+      const reason = 'has no name in letters, digits, spaces and -';
+      problems.push(`${path} ${reason}; the agent is not loaded.`);
+      leftOut.push({ name, path, origin: 'option', reason });
+      return [];
+    }
+    addAll(problems, ignored(path, fields));
+    const description = oneLine(fields.get('description') ?? '', maxDescription);
+    const text = typeof prompt === 'string' ? prompt.trim() : '';
+    return [{ name, description, ...limitsOf(fields), prompt: () => text, origin: 'option', path: null }];
+  });
+}
+
+function fieldText(value: unknown): string {
+  if (Array.isArray(value)) return value.map(String).join(', ');
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 /** Returns the names in `Read, Bash(git diff:*)`. The parts in brackets are left to the rules of the user. */
@@ -400,5 +439,5 @@ function linesOf(agents: readonly AgentRole[]): readonly string[] {
 
 /** Finds the agents of the user, of a trusted project and of the program, as they are now. */
 export async function findAgents(here: TrustedHere): Promise<FoundAgents> {
-  return agentsIn(await countingPlaces(here, 'agents'), openKeptHeads(here.config.files.cache));
+  return agentsIn(await countingPlaces(here, 'agents'), openKeptHeads(here.config.files.cache), here.givenAgents);
 }

@@ -35,6 +35,7 @@ export async function openAgentPart({ settings, options }: RunHost): Promise<Run
 async function areOffered(settings: TrustedHere, chosen: string | boolean | undefined): Promise<boolean> {
   if (chosen === false || (typeof chosen === 'string' && !/^\s*[+-]/.test(chosen))) return false;
   if (typeof chosen === 'string' && /-\s*agents?\s*(?:,|$)/.test(chosen)) return false;
+  if (settings.givenAgents !== undefined) return true;
   const places = await countingPlaces(settings, 'agents');
   return places.length > 0 && (await loadAgents()).hasAgents(places);
 }

@@ -26,13 +26,17 @@ export function goalRequest(options: RootOptions): GoalRequest | null {
   return { condition: goal.trim(), check: goalCheck?.trim() ?? null, maxTurns, maxCostUsd: null };
 }
 
-function problemsOf(goal: string, { goalCheck, maxGoalTurns, jsonSchema }: RootOptions): readonly CliError[] {
+function problemsOf(
+  goal: string,
+  { goalCheck, maxGoalTurns, jsonSchema, next = [] }: RootOptions,
+): readonly CliError[] {
   return [
     ...(goal.trim() === '' ? [refused('--goal is empty', 'Say what has to hold: --goal "all tests pass".')] : []),
     ...(goalCheck?.trim() === '' ? [refused('--goal-check is empty', "Give a command: --goal-check 'npm test'.")] : []),
     ...(maxGoalTurns === undefined || /^[1-9]\d{0,5}$/.test(maxGoalTurns)
       ? []
       : [refused(`--max-goal-turns: \`${maxGoalTurns}\` is not a number from 1`, 'For example: --max-goal-turns 10.')]),
+    ...(next.length === 0 ? [] : [refused('--goal does not go with --next', 'Give one prompt, or none.')]),
     ...(jsonSchema === undefined
       ? []
       : [refused('--goal does not go with --json-schema', 'Ask for the JSON afterwards: agent -p -c --json-schema …')]),

@@ -69,7 +69,7 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
     toErrors(event);
     if (format === 'stream-json') seen.forEach(line);
   };
-  session.subscribe(see);
+  const unsubscribe = session.subscribe(see);
   for (const notice of options.notices) see({ type: 'notice', ...notice });
 
   const end = await options.ask(options.prompt);
@@ -81,6 +81,7 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
   if (format !== 'stream-json') end.denials.forEach(printDenial);
   if (end.fault) printError(describeFault(end.fault));
   await out.drained();
+  unsubscribe();
   return readerGone && !signal && unsaved === 0 ? exit.done : turnExitCode(withoutPassed(end), signal, unsaved);
 }
 

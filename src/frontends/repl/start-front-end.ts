@@ -16,6 +16,7 @@ import type { SessionChoice } from '../../kernel/console/run-settings.js';
 import { promptWithImages } from '../../kernel/console/pictures.js';
 import { readSettings, workingDirectory } from '../../app/settings.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
+import { repeatableLine } from '../../app/repeatable-line.js';
 import { withGivenSettings } from '../../app/given-objects.js';
 import { features, provided } from '../../app/features.js';
 
@@ -33,7 +34,9 @@ export async function runConversation(
   given: RootOptions,
   early: EarlyFrame | null,
 ): Promise<number> {
-  const { options, unused } = await withGivenSettings(given, workingDirectory(given.cwd));
+  const cwd = workingDirectory(given.cwd);
+  const commandLine = await repeatableLine(given, words, cwd);
+  const { options, unused } = await withGivenSettings(commandLine ? { ...given, commandLine } : given, cwd);
   if (unused.length > 0)
     printError(`agent: --settings: ${unused.join(', ')} ${unused.length === 1 ? 'has' : 'have'} no effect here.\n`);
   for (const feature of features) {
@@ -63,6 +66,8 @@ async function runFront(words: readonly string[], options: RootOptions, early: E
       `--output-format: \`${format}\` is not a format`,
       `${didYouMean(format, formats)} Known: ${formats.join(', ')}`.trim(),
     );
+  if (byLines && (options.next ?? []).length > 0)
+    throw new CliError(exit.usage, '--next: not with --input-format stream-json', 'Send each prompt as a line.');
   if (byLines)
     return await (await loadStreams()).converse(words, options, await readSettings(options), chosenSession(options));
   if (!headless) refuseHeadlessOptions(options);
@@ -72,7 +77,7 @@ async function runFront(words: readonly string[], options: RootOptions, early: E
 
 /** Throws a `CliError` (2) for an option that the REPL would ignore. */
 function refuseHeadlessOptions(options: RootOptions): void {
-  const { jsonSchema, output, outputFormat, dialect } = options;
+  const { jsonSchema, output, outputFormat, dialect, next = [] } = options;
   if (goalOptions(options).length > 0)
     throw new CliError(
       exit.usage,
@@ -80,6 +85,7 @@ function refuseHeadlessOptions(options: RootOptions): void {
       "Add -p, or type /goal in the REPL: /goal all tests pass --check 'npm test'.",
     );
   const given = [
+    ...(next.length === 0 ? [] : ['--next']),
     ...(jsonSchema === undefined ? [] : ['--json-schema']),
     ...(output === undefined ? [] : ['--output']),
     ...(outputFormat === 'text' ? [] : [`--output-format ${outputFormat}`]),
@@ -125,24 +131,15 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
     const withImages = await firstMessage(run, prompt, request);
     const chat = await createAgentSession(run, choice, false);
     const { session } = chat;
-    const toolNames = run.toolbox.registry.list().map((tool) => tool.name);
-    const scene = { session, toolNames, directories: run.policy.directories, now: () => performance.now() };
     try {
       const pursue = askTowardsGoal(session, run.toolbox.parts.find(goals), { request, prompt });
       const ask: Ask = parts ? parts.ask(session, pursue) : pursue;
-      const command = await commandOf(prompt, { run, chat, ask, isPiped: joinPrompt(words, '') === '' });
-      const code = await runHeadless({
-        session,
-        prompt: withImages,
-        save: chat.save,
-        ask: command === null ? ask : (parts?.keeping(command) ?? command),
-        format,
-        lines: parts ? parts.lines(scene, run) : createTurnLines(scene),
-        verbose: options.verbose === true,
-        notices: [...run.notices(), ...chat.notices],
-      });
-      await parts?.keep();
-      return code;
+      const isPiped = joinPrompt(words, '') === '';
+      const prompts: readonly Prompted[] = [
+        { text: prompt, sent: withImages, isPiped },
+        ...(options.next ?? []).map((text) => ({ text, sent: text, isPiped: false })),
+      ];
+      return await runPrompts(prompts, { run, chat, ask, parts, format });
     } finally {
       await chat.close();
     }
@@ -169,15 +166,52 @@ interface PromptScene {
   readonly run: Run;
   readonly chat: Assembly;
   readonly ask: Ask;
+}
+
+/** A prompt as it was given, and with its images. */
+interface Prompted {
+  readonly text: string;
+  readonly sent: string;
   readonly isPiped: boolean;
+}
+
+/** Runs a turn for each prompt, and ends with the first that does not end well. Returns its exit code. */
+async function runPrompts(
+  prompts: readonly Prompted[],
+  { parts, format, ...scene }: PromptScene & { readonly parts: FrontParts | null; readonly format: OutputFormat },
+): Promise<number> {
+  const { run, chat, ask } = scene;
+  const { session } = chat;
+  const toolNames = run.toolbox.registry.list().map((tool) => tool.name);
+  const turn = { session, toolNames, directories: run.policy.directories, now: () => performance.now() };
+  let code: number = exit.done;
+  // A command that does not run here ends the run before anything is sent.
+  const commands: (Ask | null)[] = [];
+  for (const prompt of prompts) commands.push(await commandOf(prompt, scene));
+  for (const [index, prompt] of prompts.entries()) {
+    const command = commands[index] ?? null;
+    code = await runHeadless({
+      session,
+      prompt: prompt.sent,
+      save: chat.save,
+      ask: command === null ? ask : (parts?.keeping(command) ?? command),
+      format,
+      lines: parts ? parts.lines(turn, run) : createTurnLines(turn),
+      verbose: run.options.verbose === true,
+      notices: index === 0 ? [...run.notices(), ...chat.notices] : [],
+    });
+    if (code !== exit.done) break;
+  }
+  await parts?.keep();
+  return code;
 }
 
 /** Returns the slash command that `prompt` names; null for a message. Throws a `CliError` (2) for one that does not run
  * here. */
-async function commandOf(prompt: string, { run, chat, ask, isPiped }: PromptScene): Promise<Ask | null> {
-  if (!isCommandLine(prompt)) return null;
+async function commandOf({ text, isPiped }: Prompted, { run, chat, ask }: PromptScene): Promise<Ask | null> {
+  if (!isCommandLine(text)) return null;
   const turns = (await loadSlashTurns()).openSlashTurns(run, chat);
-  const command = await turns.find(prompt, isPiped ? 'input' : 'typed', ask);
+  const command = await turns.find(text, isPiped ? 'input' : 'typed', ask);
   if (command !== null && run.options.goal !== undefined)
     throw new CliError(exit.usage, '--goal: the prompt is a slash command', 'Give the prompt as a message.');
   if (command !== null && run.options.jsonSchema !== undefined)

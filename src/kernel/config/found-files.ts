@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import { statsAt } from '../disk/path-stats.js';
 
 /** The source of a file of instructions. `claude-code`: the user's own folder of that program. */
-export type FileOrigin = 'project' | 'user' | 'program' | 'claude-code' | `plugin:${string}`;
+export type FileOrigin = 'project' | 'user' | 'program' | 'option' | 'claude-code' | `plugin:${string}`;
 
 /** A folder that may hold files of instructions. `root`: what lies outside of it is left out, also behind links; null
  * for the user's own folders. */

@@ -75,6 +75,10 @@ export interface SourceObject {
 /** The folders and paths from which files are searched, and the user's answers about trust. */
 export interface TrustedHere extends Here {
   readonly projects: Projects;
+  /** No files of the user and the project are used. */
+  readonly isBare?: boolean;
+  /** Sub-agents that the command line has given. */
+  readonly givenAgents?: Readonly<Record<string, unknown>>;
 }
 
 /** The kinds of Markdown files that are read from separate folders. */
@@ -121,6 +125,7 @@ export interface Places {
 /** Returns the folders of a kind: the project's, which count once the user trusts what is in them now, before the
  * user's own, and those of plugins. */
 export async function placesHere(here: TrustedHere, kind: Kind): Promise<Places> {
+  if (here.isBare === true) return { counting: [], aside: [] };
   const places = projectPlaces(here, kind);
   const trusted = places.length > 0 && (await isTrusted(here));
   const added = (await here.projects.sources(here)).flatMap(({ name, origin, root, variables, folders }) =>
@@ -154,6 +159,7 @@ export interface AsideNotice {
 
 /** Says that files of this project are left aside. */
 export async function asideNotices(here: TrustedHere): Promise<readonly AsideNotice[]> {
+  if (here.isBare === true) return [];
   const files = await here.projects.files(here);
   const answer = here.projects.answerFor(here, files);
   if (files === null || answer === true) return [];

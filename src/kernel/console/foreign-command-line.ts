@@ -171,7 +171,7 @@ export const foreignFlags: readonly ForeignFlag[] = [
   {
     flags: '--agents <json>',
     of: claude,
-    instead: 'Write each agent into a file of .claude/agents: docs/extending.md.',
+    gives: ['--agents', '$'],
   },
   // Sessions
   { flags: '--max-turns <n>', of: claude, gives: ['--max-tool-turns', '$'] },
@@ -263,7 +263,7 @@ export const foreignFlags: readonly ForeignFlag[] = [
   },
   { flags: '--enable <feature>', of: codex, instead: 'Use --set <key=value>: agent config show lists the keys.' },
   { flags: '--disable <feature>', of: codex, instead: 'Use --set <key=value>: agent config show lists the keys.' },
-  { flags: '--bare', of: claude, instead: 'Use --no-hooks and --strict-mcp-config.' },
+  { flags: '--bare', of: claude, gives: ['--bare'] },
   { flags: '--cd <dir>', of: codex, gives: ['--cwd', '$'] },
   { flags: '--dir <dir>', of: opencode, gives: ['--cwd', '$'] },
   { flags: '--skip-git-repo-check', of: codex, gives: [], because: 'agent runs outside of git repositories, too' },

@@ -18,6 +18,8 @@ interface OptionEntry {
   /** With this option `agent` may print something else on a terminal than the REPL. */
   readonly opensRepl?: false;
   readonly default?: string;
+  /** A run with this option has its command line in the log, so that it can be repeated. */
+  readonly isRecorded?: true;
   /** It may be given several times; the value is the list of all, in order. */
   readonly repeats?: true;
 }
@@ -99,13 +101,13 @@ export const rootOptions = {
     group: 'Session:',
     flags: '--session-id <id>',
     about: 'the id of the new session',
-    hidden: true,
+    isRecorded: true,
   },
   name: {
     group: 'Session:',
     flags: '-n, --name <title>',
     about: 'the title of the session',
-    hidden: true,
+    isRecorded: true,
   },
   ephemeral: { group: 'Session:', flags: '--ephemeral', about: 'write nothing to disk' },
   tools: {
@@ -171,7 +173,7 @@ export const rootOptions = {
     group: 'Tools and what they may do:',
     flags: '--plan',
     about: 'start in plan mode: only calls that read are run',
-    hidden: true,
+    isRecorded: true,
   },
   addDir: {
     group: 'Tools and what they may do:',
@@ -183,14 +185,26 @@ export const rootOptions = {
     group: 'Tools and what they may do:',
     flags: '--mcp-config <file|json>',
     about: 'MCP servers of this run, as mcp.json has them',
-    hidden: true,
+    isRecorded: true,
     repeats: true,
   },
   strictMcpConfig: {
     group: 'Tools and what they may do:',
     flags: '--strict-mcp-config',
     about: 'only the MCP servers of --mcp-config',
-    hidden: true,
+    isRecorded: true,
+  },
+  agents: {
+    group: 'Tools and what they may do:',
+    flags: '--agents <file|json>',
+    about: 'sub-agents of this run: {"name": {"description": "…", "prompt": "…", "tools": ["Read"]}}',
+    isRecorded: true,
+  },
+  bare: {
+    group: 'Tools and what they may do:',
+    flags: '--bare',
+    about: 'no instruction files, skills, commands, agents, hooks, plugins and MCP servers of yours or the project',
+    isRecorded: true,
   },
   noHooks: { group: 'Tools and what they may do:', flags: '--no-hooks', about: 'do not run hooks' },
   image: {
@@ -221,6 +235,14 @@ export const rootOptions = {
     group: 'Headless:',
     flags: '--max-goal-turns <n>',
     about: 'with --goal: most turns (default 30)',
+    opensRepl: false,
+  },
+  next: {
+    group: 'Headless:',
+    flags: '--next <prompt>',
+    about: 'a further prompt in the same session, once the turn before it is done; repeatable',
+    repeats: true,
+    isRecorded: true,
     opensRepl: false,
   },
   outputFormat: {
@@ -275,7 +297,7 @@ export const rootOptions = {
     group: 'General:',
     flags: '--settings <file|json>',
     about: 'settings of this run, with our keys or the permissions of Claude Code',
-    hidden: true,
+    isRecorded: true,
   },
   debug: { group: 'General:', flags: '--debug', about: 'print stack traces and the log to stderr', global: true },
 } as const satisfies OptionTable;
@@ -289,7 +311,7 @@ type Value<Flags extends string> = Flags extends `${string} <${string}>`
     ? string | true
     : boolean;
 /** The options whose value is a list. */
-type Repeated = 'image' | 'set' | 'allowedTools' | 'disallowedTools' | 'askTools' | 'addDir' | 'mcpConfig';
+type Repeated = 'image' | 'set' | 'allowedTools' | 'disallowedTools' | 'askTools' | 'addDir' | 'mcpConfig' | 'next';
 type Plain = Exclude<keyof Table, 'tools' | 'noTools' | 'noHooks' | 'outputFormat' | Repeated>;
 
 /** The options as commander gives them. Values are checked where they become configuration. */
@@ -302,6 +324,8 @@ export type RootOptions = { readonly [Name in Plain]?: Value<Table[Name]['flags'
   readonly hooks?: boolean;
   readonly outputFormat: string;
   readonly set: readonly string[];
+  /** The words of the command line that repeat this run; absent where it is not recorded. */
+  readonly commandLine?: readonly string[];
   /** The names of the program's slash commands, which no command in a file can take. */
   readonly commandNames?: readonly string[];
 };

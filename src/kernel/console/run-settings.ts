@@ -50,6 +50,10 @@ export interface Settings {
   readonly ephemeral: boolean;
   /** MCP servers that an editor or `--mcp-config` has given, by name, as `mcp.json` has them. */
   readonly givenServers?: Readonly<Record<string, unknown>>;
+  /** Sub-agents that `--agents` has given, by name. */
+  readonly givenAgents?: Readonly<Record<string, unknown>>;
+  /** `--bare`: no instructions, skills, commands, agents and plugins of the user or the project are used. */
+  readonly isBare?: boolean;
   /** No other servers are used. */
   readonly onlyGivenServers?: boolean;
   /** The directories beside the working directory that the user opened. */

@@ -400,6 +400,13 @@ export interface GoalData {
  * failed, or what only the user can do. */
 export type GoalCause = 'user' | 'denied' | 'turns' | 'cost' | 'same_failure' | 'turn_failed' | 'blocked';
 
+/** The command line of a run with options that the session alone does not show. */
+interface RunData {
+  readonly version: string;
+  /** The words behind `agent`; files that options name are written out. */
+  readonly arguments: readonly string[];
+}
+
 /** The session was read from the files of another program. */
 interface ImportData {
   /** The program: `claude-code`. */
@@ -435,6 +442,8 @@ export type EventDraft =
   | { readonly kind: 'hook'; readonly content: string; readonly data: HookData }
   | { readonly kind: 'goal'; readonly content: string; readonly data: GoalData }
   | { readonly kind: 'import'; readonly content: string; readonly data: ImportData }
+  /** `content`: the same as a line for a shell. */
+  | { readonly kind: 'run'; readonly content: string; readonly data: RunData }
   | { readonly kind: 'rewind'; readonly content: string; readonly data: RewindData }
   | { readonly kind: 'compaction'; readonly content: string; readonly data: CompactionData }
   | { readonly kind: 'results_omitted'; readonly content: string; readonly data: OmissionData }
@@ -465,6 +474,7 @@ const required: { readonly [K in EventDraft['kind']]: readonly string[] } = {
   hook: ['event', 'command'],
   goal: ['state', 'condition'],
   import: ['tool', 'session'],
+  run: ['arguments'],
   rewind: ['to_seq'],
   compaction: ['from_seq', 'to_seq'],
   results_omitted: ['seqs'],

@@ -208,6 +208,7 @@ class Fold implements Projection {
       case 'hook':
       case 'goal':
       case 'import':
+      case 'run':
       case 'rewind':
       case 'compaction_undone':
         break;

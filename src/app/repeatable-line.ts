@@ -1,0 +1,58 @@
+import type { EventDraft } from '../kernel/core/event.js';
+import { namesOf, type OptionTable, type RootOptions, rootOptions } from '../kernel/console/options.js';
+import { version } from '../kernel/console/version.js';
+import { givenObject } from './given-objects.js';
+import { promptText } from './settings.js';
+
+/** Options whose value may name a file with an object. */
+const objects: readonly string[] = ['mcpConfig', 'agents', 'settings'];
+/** Options whose value may name a file with a text: `@file`. */
+const texts: readonly string[] = ['systemPrompt', 'replaceSystemPrompt'];
+
+/** Returns the words that repeat a run, with the texts of the files that its options name. Undefined where no option asks
+ * for a record of them. Throws a `CliError` (2) for a file that cannot be read. */
+export async function repeatableLine(
+  options: RootOptions,
+  prompt: readonly string[],
+  cwd: string,
+): Promise<readonly string[] | undefined> {
+  const table: OptionTable = rootOptions;
+  const all: Readonly<Record<string, unknown>> = options;
+  const given = Object.entries(table).flatMap(([key, entry]) => {
+    const flag = namesOf(entry.flags).names.at(-1) ?? '';
+    const isNo = flag.startsWith('--no-');
+    const value = all[isNo ? withoutNo(key) : key];
+    const isGiven = isNo ? value === false : value !== undefined && value !== false && value !== entry.default;
+    return isGiven ? [{ key, flag, value: isNo ? true : value, ...entry }] : [];
+  });
+  const listed = given.filter(({ value }) => !Array.isArray(value) || value.length > 0);
+  if (!listed.some(({ isRecorded }) => isRecorded)) return undefined;
+  const words: string[] = [];
+  for (const { key, flag, value } of listed) {
+    const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+    for (const each of values) words.push(flag, ...(each === true ? [] : [await writtenOut(key, String(each), cwd)]));
+  }
+  return prompt.length === 0 ? words : [...words, '--', ...prompt];
+}
+
+/** Commander names `--no-hooks` as `hooks`. */
+function withoutNo(key: string): string {
+  const name = key.replace(/^no/, '');
+  return name.slice(0, 1).toLowerCase() + name.slice(1);
+}
+
+async function writtenOut(key: string, value: string, cwd: string): Promise<string> {
+  if (objects.includes(key)) return JSON.stringify(await givenObject(`--${key}`, value, cwd, '{}'));
+  return texts.includes(key) ? promptText(`--${key}`, value, cwd) : value;
+}
+
+/** Returns the event of the command line of a run; nothing where it is not recorded. */
+export function runEvents({ commandLine }: Pick<RootOptions, 'commandLine'>): readonly EventDraft[] {
+  if (commandLine === undefined) return [];
+  const content = ['agent', ...commandLine].map(shellWord).join(' ');
+  return [{ kind: 'run', content, data: { version, arguments: commandLine } }];
+}
+
+function shellWord(word: string): string {
+  return /^[\w@+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
