@@ -1,4 +1,6 @@
-import { largestOf } from '../kernel/core/lists.js';
+import { features } from '../app/features.js';
+import { addAll, largestOf } from '../kernel/core/lists.js';
+import { ourName } from '../kernel/tools/claude-dialect.js';
 import { type Origin, originRank, parseText, unknownKeyProblem, valueAt } from '../kernel/config/layers.js';
 import { loadConfig, type LoadedConfig, type LoadOptions } from '../kernel/config/load.js';
 import {
@@ -50,8 +52,22 @@ function form(verb: string, example: string): CliCommand {
     example,
     options: (command) => command.option('--json', 'JSON output'),
     run: (line, args, options: { readonly json?: boolean }) =>
-      runConfigCommand([verb, ...args], ioOf(line, options.json === true)),
+      runConfigCommand([verb, ...args], { ...ioOf(line, options.json === true), files: () => fileMistakes(line) }),
   };
+}
+
+/** Names the tools that do not exist and the fields without effect in files of agents, commands and skills. */
+async function fileMistakes({ settings, tools }: CommandLine): Promise<readonly string[]> {
+  const read = await settings();
+  const said: string[] = [];
+  for (const feature of features) {
+    const { problems, tools: named = [] } = (await feature.checkFiles?.(read)) ?? { problems: [] };
+    addAll(said, problems);
+    for (const { path, name } of named)
+      if ((await tools.strayLimit(ourName(name))) !== null)
+        said.push(`${path}: there is no tool ${name}; agent tools lists them.`);
+  }
+  return said;
 }
 
 function ioOf({ out, request, tools }: CommandLine, asJson: boolean): ConfigCommandIo {
@@ -78,6 +94,8 @@ export interface ConfigCommandIo extends LoadOptions {
   readonly stderr: { write(text: string): unknown };
   readonly tools: Pick<Tools, 'strayLimit' | 'strayLimits'>;
   readonly json?: boolean;
+  /** Returns sentences about mistakes in files of agents, commands and skills. */
+  readonly files?: () => Promise<readonly string[]>;
 }
 
 /** `agent config path|show|get KEY|set KEY VALUE|check`. `args` starts with the verb and holds no options. Returns the
@@ -188,7 +206,7 @@ async function strayTool(
   { tools }: ConfigCommandIo,
 ): Promise<ConfigProblem | null> {
   if (section !== 'tools' || limits !== 'limits' || name === undefined) return null;
-  const issue = await tools.strayLimit(name);
+  const issue = await tools.strayLimit(ourName(name));
   return issue && issueProblem('agent config set', issue);
 }
 
@@ -246,6 +264,8 @@ async function check(io: ConfigCommandIo): Promise<number> {
       ].join('\n'),
     );
   }
+  const mistakes = problems.length === 0 ? ((await io.files?.()) ?? []) : [];
+  for (const mistake of mistakes) io.stderr.write(`agent: ${maskText(mistake)}\n`);
   return report({ ...loaded, problems }, io);
 }
 

@@ -48,6 +48,7 @@ const doors: Readonly<Record<Exclude<Door, 'setting'>, readonly string[]>> = {
     '/plan',
     '/plugin',
     '/review',
+    '/schedule',
     '/tasks',
     '/agents',
     '/skills',

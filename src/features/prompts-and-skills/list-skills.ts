@@ -10,7 +10,8 @@ import {
   showVerb,
   unknownName,
 } from '../../kernel/console/listed-files.js';
-import { asideNotices, placesHere } from '../../kernel/config/project.js';
+import type { CheckedFiles } from '../../kernel/console/feature.js';
+import { asideNotices, countingPlaces, placesHere } from '../../kernel/config/project.js';
 import type { CommandHandler } from '../../kernel/console/command.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
@@ -58,6 +59,16 @@ async function findSkills(settings: Settings): Promise<SkillsHere> {
     untrusted: skillsIn((await placesHere(settings, 'skills')).aside).skills,
     aside: await asideNotices(settings),
   };
+}
+
+/** Returns the mistakes in files of commands and skills, and their fields that have no effect. */
+export async function checkTextFiles(settings: Settings): Promise<CheckedFiles> {
+  const { skills, problems } = await openCommands(settings, () => Promise.resolve(texts)).skills();
+  const commands = texts.commandsIn(await countingPlaces(settings, 'commands'));
+  const ignored = [...commands, ...skills].flatMap(({ path, unused }) =>
+    unused.length === 0 ? [] : [`${path}: ${unused.join(', ')} ${unused.length === 1 ? 'is' : 'are'} ignored.`],
+  );
+  return { problems: [...problems, ...ignored] };
 }
 
 const noSkills =

@@ -71,6 +71,7 @@ export const promptsAndSkills: Feature = {
     const { commandImporter, skillImporter } = await import('./prompt-importers-code.js');
     return [skillImporter, commandImporter];
   },
+  checkFiles: async (settings) => (await load()).checkTextFiles(settings),
   openRun: async (host) => await openPromptPart(host, load),
   projectParts: async (here) => await textParts(here, load),
 };

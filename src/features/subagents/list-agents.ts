@@ -12,6 +12,7 @@ import {
 } from '../../kernel/console/listed-files.js';
 import { asideNotices, placesHere, type TrustedHere } from '../../kernel/config/project.js';
 import type { CommandHandler } from '../../kernel/console/command.js';
+import type { CheckedFiles } from '../../kernel/console/feature.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import { type AgentRole, agentsIn, findAgents, type FoundAgents } from './roles.js';
@@ -59,6 +60,17 @@ async function findRoles(settings: TrustedHere): Promise<AgentsHere> {
     untrusted: agentsIn(aside).agents.filter(({ path }) => path !== null),
     aside: await asideNotices(settings),
   };
+}
+
+/** Returns the mistakes in files of agents, and the tools that they name. */
+export async function checkAgentFiles(settings: TrustedHere): Promise<CheckedFiles> {
+  const { agents, problems } = await findAgents(settings);
+  const tools = agents.flatMap(({ path, name: agent, tools: named, withoutTools }) =>
+    [...(named ?? []), ...withoutTools]
+      .filter((name) => !name.includes('*') && !name.startsWith('mcp__'))
+      .map((name) => ({ path: path ?? agent, name })),
+  );
+  return { problems, tools };
 }
 
 const agentsOf: List = async ({ settings }) => {

@@ -30,6 +30,7 @@ export const subagents: Feature = {
       ],
     },
   ],
+  checkFiles: async (settings) => (await loadAgents()).checkAgentFiles(settings),
   toolsets: [
     {
       name: 'agents',

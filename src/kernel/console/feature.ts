@@ -24,6 +24,14 @@ import type { Approval, Notice, OpenedSession, SessionChoice, Settings, Switchab
 import type { DesktopNotification } from './slash-command.js';
 import type { RunUnattended } from './unattended.js';
 
+/** Mistakes in files, none of which keeps them from being used. */
+export interface CheckedFiles {
+  /** Sentences. */
+  readonly problems: readonly string[];
+  /** Names of tools, each with the file that names it. */
+  readonly tools?: readonly { readonly path: string; readonly name: string }[];
+}
+
 /** A part of the program that can be left out: one folder below `src/features`, and one line in `src/app/features.ts`.
  * This object is loaded at every start, so it imports no code: it loads its own with the first use. */
 export interface Feature {
@@ -35,6 +43,8 @@ export interface Feature {
   readonly commands?: readonly Section[];
   /** Lists what it would take from a project that the user has not trusted yet. */
   projectParts?(here: Here): Promise<readonly ProjectPart[]>;
+  /** Looks for mistakes in the files that it uses, for `agent config check`. */
+  checkFiles?(settings: Settings): Promise<CheckedFiles>;
   /** Lists what it would take from files of other programs in the user's home folder. */
   userParts?(here: Here): Promise<readonly ProjectPart[]>;
   /** Lists the folders of parts that it adds, such as plugins. */
