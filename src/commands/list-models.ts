@@ -196,11 +196,12 @@ async function list({ out, settings, models }: CommandLine, { json }: ListProvid
       name,
       label: preset.label ?? name,
       api: endpoint?.api ?? preset.api,
-      base_url: endpoint?.baseUrl ?? preset.base_url,
+      base_url: endpoint?.baseUrl ?? (preset.cloud === undefined ? preset.base_url : ''),
       key_env: variables,
       key_set: variables.some((variable) => (env[variable] ?? '').trim() !== ''),
       key_kept: Object.hasOwn(kept, name),
       key_command: preset.key_command !== undefined,
+      cloud: preset.cloud?.name ?? null,
       key_required: preset.key_required !== false,
       default_model: preset.default_model,
     };
@@ -211,13 +212,19 @@ async function list({ out, settings, models }: CommandLine, { json }: ListProvid
       rows.map((row) => [
         row.name,
         row.api,
-        keyState(row),
+        credentialState(row),
         row.base_url === '' ? '-' : row.base_url,
         row.default_model ?? '-',
       ]),
     ),
   );
   return exit.done;
+}
+
+/** Returns the state of a provider's key, or the cloud whose credentials are used instead. */
+function credentialState(row: Parameters<typeof keyState>[0] & { readonly cloud: string | null }): string {
+  const hasKey = row.key_set || row.key_kept || row.key_command;
+  return row.cloud === null || hasKey ? keyState(row) : `no key; uses the credentials of ${row.cloud}`;
 }
 
 function keyState(row: {

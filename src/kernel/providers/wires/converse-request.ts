@@ -24,6 +24,8 @@ import {
 import { offeredTools } from './tool-schemas.js';
 import type { WireOptions } from './wire.js';
 
+export { converseAnswer } from './converse-stream.js';
+
 /** A block of a message, in the form of the vendor's `ContentBlock`. */
 type Block = JsonObject;
 

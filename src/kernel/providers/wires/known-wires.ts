@@ -1,7 +1,5 @@
 import { chatRequest } from './chat-request.js';
 import { chatAnswer } from './chat-stream.js';
-import { converseRequest } from './converse-request.js';
-import { converseAnswer } from './converse-stream.js';
 import { messagesRequest } from './messages-request.js';
 import { messagesAnswer } from './messages-stream.js';
 import { responsesAnswer, responsesRequest } from './responses.js';
@@ -19,8 +17,7 @@ const table = {
     auth: bearer,
     outputTokens: null,
     readsPdf: false,
-    request: chatRequest,
-    answer: chatAnswer,
+    load: async () => ({ request: chatRequest, answer: chatAnswer }),
   },
   /** OpenAI's Responses. */
   'openai-responses': {
@@ -29,8 +26,7 @@ const table = {
     auth: bearer,
     outputTokens: null,
     readsPdf: true,
-    request: responsesRequest,
-    answer: responsesAnswer,
+    load: async () => ({ request: responsesRequest, answer: responsesAnswer }),
   },
   /** Anthropic's Messages. The base URL carries no version, as in the vendor's own clients. */
   'anthropic-messages': {
@@ -39,8 +35,7 @@ const table = {
     auth: (key) => ({ 'x-api-key': key }),
     outputTokens: messagesOutputTokens,
     readsPdf: true,
-    request: () => messagesRequest(messagesOutputTokens),
-    answer: messagesAnswer,
+    load: async () => ({ request: () => messagesRequest(messagesOutputTokens), answer: messagesAnswer }),
   },
   /** Amazon Bedrock's Converse, for all of its models. The model is in the address. */
   'bedrock-converse': {
@@ -49,8 +44,7 @@ const table = {
     auth: bearer,
     outputTokens: null,
     readsPdf: true,
-    request: converseRequest,
-    answer: converseAnswer,
+    load: loadConverse,
   },
 } satisfies Readonly<Record<string, WireEntry>>;
 
@@ -65,10 +59,19 @@ export interface WireEntry {
   readonly outputTokens: number | null;
   /** It has a place for PDFs. */
   readonly readsPdf: boolean;
-  /** Returns the writer of requests. */
+  /** Loads the writer of requests, and the reader of answers and their usage. */
+  readonly load: () => Promise<WireCode>;
+}
+
+interface WireCode {
   readonly request: () => Wire['requestParts'];
-  /** The reader of answers and their usage. */
   readonly answer: Pick<Wire, 'decoder' | 'decodeBody'>;
+}
+
+/** Few sessions speak it, so that no other start loads it. */
+async function loadConverse(): Promise<WireCode> {
+  const { converseRequest, converseAnswer } = await import('./converse-request.js');
+  return { request: converseRequest, answer: converseAnswer };
 }
 
 function bearer(key: string): Readonly<Record<string, string>> {
@@ -92,6 +95,7 @@ export function isWireName(name: string | undefined): name is WireName {
 
 /** Makes a wire, with a cache of its own for what it has written. */
 export async function loadWire(name: WireName): Promise<Wire> {
-  const { path, client, request, answer } = knownWires[name];
+  const { path, client, load } = knownWires[name];
+  const { request, answer } = await load();
   return buildWire({ api: name, path, client, requestParts: request(), ...answer });
 }
