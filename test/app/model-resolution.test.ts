@@ -154,7 +154,10 @@ test('a limit of one dollar lets every preset start with its default model', asy
   for (const [name, preset] of presets) {
     const settings = await setupOf({
       flags: { provider: name, max_cost_usd: 1 },
-      env: Object.fromEntries(keyNames(preset).map((key) => [key, 'k'])),
+      env: {
+        ...Object.fromEntries(keyNames(preset).map((key) => [key, 'k'])),
+        ...{ AWS_REGION: 'us-east-1', GOOGLE_CLOUD_PROJECT: 'p', AZURE_OPENAI_ENDPOINT: 'https://r.openai.azure.com' },
+      },
     });
     const { ref } = await resolveReady(settings, configuredModel(settings));
     const budget = createSpendLimit(settings.config).budget(ref);

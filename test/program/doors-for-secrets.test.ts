@@ -41,6 +41,7 @@ const doors: Readonly<Record<Exclude<Door, 'setting'>, readonly string[]>> = {
   masks: ['sessions rename', 'sessions import', 'sessions export', '/rename', '/export'],
   refuses: ['memory add', 'memory edit', 'notes add', 'notes edit', '/memory'],
   event: [
+    '/btw',
     '/compact',
     '/fork',
     '/goal',
@@ -51,6 +52,7 @@ const doors: Readonly<Record<Exclude<Door, 'setting'>, readonly string[]>> = {
     '/schedule',
     '/tasks',
     '/agents',
+    'review',
     '/skills',
     'tools call',
     'tasks run',
@@ -177,6 +179,7 @@ const doors: Readonly<Record<Exclude<Door, 'setting'>, readonly string[]>> = {
     '/copy',
     '/cost',
     '/diff',
+    '/diagnostics',
     '/doctor',
     '/exit',
     '/help',

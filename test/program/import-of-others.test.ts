@@ -129,7 +129,7 @@ const expected: Readonly<Record<(typeof importPrograms)[number], readonly string
     'mcp user 1/0',
     'commands user 2/0',
     'agents user 1/0',
-    'hooks user 1/0 -PreToolUse http://127.0.0.1:9/x',
+    'hooks user 2/0',
     'permissions user 2/0',
     'instructions user 1/0',
     'status_line user 1/0',
@@ -186,7 +186,7 @@ test('what was copied is used: commands, skills, agents, hooks, servers and rule
     'verifier',
     'writer',
   ]);
-  expect(await names('hooks')).toEqual(['PreToolUse', 'PreToolUse', 'SessionStart', 'Stop']);
+  expect(await names('hooks')).toEqual(['PreToolUse', 'PreToolUse', 'PreToolUse', 'SessionStart', 'Stop']);
   expect((await agent(at, ['config', 'check'])).code).toBe(0);
   expect(statSync(join(at.home, '.agent/skills/notes/scripts/note.sh')).mode & 0o777).toBe(0o700);
   for (const check of ['skills', 'commands', 'hooks'])

@@ -163,7 +163,8 @@ test('commands of the program win, paths go to the model, and other names with a
   own(at, 'bad name.md', 'Nor this.\n');
   for (const [text, code] of [
     ['/init the tests', 0],
-    ['/help', 2],
+    ['/help', 0],
+    ['/theme', 2],
     ['/etc/hosts is odd', 0],
     ['/unknown', 2],
   ] as const)

@@ -1,7 +1,7 @@
 import type { CommandHandler, Repl } from '../../kernel/console/command.js';
 import type { Session } from '../../kernel/agent/session.js';
 import { firstLine } from '../../kernel/core/text.js';
-import { type GoalDrivers, goalDrivers } from './goal-drivers.js';
+import { type GoalDrivers, goalDrivers } from './goal-parts.js';
 import { goalLine, type GoalState, isActive } from './goal-state.js';
 import { recordGoal, turnsText } from './goal-steps.js';
 import { parseGoal, type TypedGoal } from './parse-goal.js';

@@ -1,8 +1,7 @@
 import type { Feature } from '../../kernel/console/feature.js';
 import { goals } from '../../kernel/console/goal-port.js';
-import { goalDrivers } from './goal-drivers.js';
+import { goalDrivers } from './goal-parts.js';
 import { openGoalDrivers } from './goal-start.js';
-import { isActive } from './goal-state.js';
 
 const load = () => import('./goal-code.js');
 
@@ -30,7 +29,7 @@ export const goal: Feature = {
     host.parts.add(goalDrivers, drivers);
     host.parts.add(goals, {
       pursue: async (session, order) => await (await load()).pursueGoal(session, order, drivers.limits),
-      isActive: (events) => isActive(drivers.read(events)),
+      isActive: drivers.isActive,
     });
     return Promise.resolve(drivers.part);
   },

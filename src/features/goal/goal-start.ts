@@ -3,7 +3,7 @@ import type { ReplNotices, RunHost } from '../../kernel/console/feature.js';
 import type { AgentEvent } from '../../kernel/core/session-port.js';
 import type * as code from './goal-code.js';
 import { spentUsd } from '../../kernel/agent/budget.js';
-import type { GoalDrivers, GoalLimits } from './goal-drivers.js';
+import type { GoalDrivers, GoalLimits } from './goal-parts.js';
 import { createGoalReader, goalLine, isActive, type ReadGoal } from './goal-state.js';
 
 /** Loads the code of goals, which a session without one does not need. */
@@ -20,6 +20,7 @@ export function openGoalDrivers({ settings }: RunHost, load: LoadGoals): GoalDri
   return {
     limits,
     read,
+    isActive: (events) => isActive(read(events)),
     begin: (sessionId, screen) => {
       notices = screen;
       drivers.get(sessionId)?.open(screen);
@@ -87,7 +88,7 @@ class GoalDriver {
   open(screen: ReplNotices): void {
     const state = this.#d.read(this.#d.session.events());
     if (state === null || state.phase === 'over') return;
-    const next = isActive(state) ? 'Esc or /goal pause pauses it' : '/goal resume continues it';
+    const next = isActive(state) ? '/goal pause pauses it' : '/goal resume continues it';
     const now = isActive(state) ? 'Goal continues' : 'Goal paused';
     screen.notice('info', `${now}: ${goalLine(state)}. ${next}, /goal off ends it.`);
     this.wake();

@@ -8,7 +8,7 @@ import type { SentBy, TurnEnd } from '../../kernel/core/session-port.js';
 import { firstLine } from '../../kernel/core/text.js';
 import { evidenceList, evidenceQuestion, type Listed, parseGoalJudgement } from './evidence.js';
 import { failureHash, printedText } from './failure-text.js';
-import type { GoalLimits } from './goal-drivers.js';
+import type { GoalLimits } from './goal-parts.js';
 import { type GoalState, isActive, type ReadGoal } from './goal-state.js';
 
 /** Turns towards a goal that sets no limit of its own. */

@@ -2,7 +2,7 @@ import type { Session } from '../../kernel/agent/session.js';
 import type { GoalEnd, GoalOrder, GoalRequest, GoalResult } from '../../kernel/console/goal-port.js';
 import type { TurnEnd } from '../../kernel/core/session-port.js';
 import { firstLine } from '../../kernel/core/text.js';
-import type { GoalLimits } from './goal-drivers.js';
+import type { GoalLimits } from './goal-parts.js';
 import { createGoalReader, type GoalState, isActive, type ReadGoal } from './goal-state.js';
 import {
   goalNote,

@@ -1,5 +1,5 @@
 import { imageAddresses, isWebAddress } from '../../kernel/console/pictures.js';
-import { namedImages } from './named-images.js';
+import { namedImages } from './named-images-start.js';
 import type { Feature, FeatureToolset } from '../../kernel/console/feature.js';
 
 const load = () => import('./web-code.js');

@@ -73,7 +73,9 @@ await measure(async (folder) => {
     platform: 'node',
     target: 'node20',
     logLevel: 'error',
-    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
+    banner: {
+      js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
+    },
   });
   const count = rounds(200);
   let total = 0;

@@ -85,7 +85,9 @@ export async function openFleet(): Promise<Fleet> {
     target: 'node20',
     mainFields: ['module', 'main'],
     external: ['better-sqlite3', 'pg-native', 'pg-cloudflare'],
-    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
+    banner: {
+      js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
+    },
     logLevel: 'error',
   });
   const started: ChildProcess[] = [];

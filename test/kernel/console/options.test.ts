@@ -56,7 +56,10 @@ test('commander gives each option the name it has in the table', () => {
 
 test('the prompt is painted early for every option but those that may print something else', () => {
   const late = Object.entries(rootOptions).flatMap(([name, { flags }]) => (opensRepl(given(flags)) ? [] : [name]));
-  expect(late).toEqual(['print', 'next', 'outputFormat', 'inputFormat', 'jsonSchema', 'output']);
+  expect(late).toEqual([
+    ...['print', 'goal', 'goalCheck', 'maxGoalTurns', 'next'],
+    ...['outputFormat', 'inputFormat', 'jsonSchema', 'output'],
+  ]);
 });
 
 test.each([

@@ -125,12 +125,12 @@ test('OpenRouter requests carry the attribution headers', () => {
   expect(resolved.ok ? Object.keys(resolved.endpoint.headers) : []).toEqual(['HTTP-Referer', 'X-Title']);
 });
 
-test('every preset has a usable address and every one that needs a key names its variable', () => {
+test('every preset has a usable address, and names the variable of its key or the cloud whose credentials it uses', () => {
   const wrong = Object.entries(builtInPresets).filter(
     ([name, preset]) =>
       name !== 'offline' &&
-      (!readBaseUrl(preset.base_url, { allowInsecure: false }).ok ||
-        (preset.key_required !== false && preset.key_env.length === 0)),
+      (!readBaseUrl(preset.base_url?.replaceAll(/\{\w+\}/g, 'part') ?? null, { allowInsecure: false }).ok ||
+        (preset.key_required !== false && preset.cloud === undefined && preset.key_env.length === 0)),
   );
   expect(wrong).toEqual([]);
 });

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { costUsd, findModel, knownModels, modelSources } from '../../../src/kernel/providers/models.js';
+import { modelFamilies, parseModelName } from '../../../src/kernel/core/model-names.js';
 import { builtInPresets } from '../../../src/kernel/providers/catalog.js';
 
 test.each([
@@ -77,7 +78,7 @@ test('every entry of the table has a window, and both prices or none', () => {
 
 const root = new URL('../../../', import.meta.url);
 
-/** The models that a text names, as `provider/model`, without placeholders. Those of local servers and of the embedded
+/** The models that a text names, as `provider/model`, without placeholders and families. Those of local servers and of the embedded
  * provider have no facts. */
 function namedIn(path: string): readonly string[] {
   const providers = Object.entries(builtInPresets)
@@ -86,7 +87,10 @@ function namedIn(path: string): readonly string[] {
   const names = readFileSync(new URL(path, root), 'utf8').matchAll(
     new RegExp(`(?<![\\w/.@-])(?:${providers.join('|')})/[\\w./:-]*\\w`, 'g'),
   );
-  return [...names].map(([name]) => name).filter((name) => !/\.(?:md|json|ts|html?)$|\/model$/.test(name));
+  return [...names]
+    .map(([name]) => parseModelName(name).name)
+    .filter((name) => !/\.(?:md|json|ts|html?)$|\/model$/.test(name))
+    .filter((name) => !modelFamilies.includes(name.slice(name.indexOf('/') + 1)));
 }
 
 const shown = [

@@ -261,7 +261,9 @@ async function writerProgram(cwd: string, body: string): Promise<string> {
     format: 'esm',
     target: 'node20',
     write: false,
-    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
+    banner: {
+      js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
+    },
     external: ['fast-glob', 'ignore', '@vscode/ripgrep'],
   });
   return join(tree({ 'run.mjs': bundled.outputFiles[0]?.text ?? '' }), 'run.mjs');

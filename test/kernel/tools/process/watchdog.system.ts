@@ -37,7 +37,7 @@ beforeAll(async () => {
     bundle: true,
     format: 'esm',
     platform: 'node',
-    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire('/');" },
+    banner: { js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom('/');" },
     target: 'node20',
     logLevel: 'error',
   });

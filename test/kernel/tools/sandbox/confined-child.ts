@@ -90,7 +90,9 @@ export function sandboxProcesses(): {
       platform: 'node',
       target: 'node20',
       logLevel: 'error',
-      banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
+      banner: {
+        js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
+      },
     });
   });
   afterAll(() => {
