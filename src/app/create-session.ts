@@ -192,6 +192,7 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
   const { opening, notes, prompt, notices } = await begun.catch(letGo(opened, model));
   // The command line is about the first session of a run, not about those that a command or a task opens.
   const line = choice.after === undefined && choice.mission === undefined ? runEvents(run.options) : [];
+  const isNew = opened.restored.length === 0;
   const records: Recorder[] = [];
   const row: SessionRow = { ...opened.row, cwd: settings.cwd, ...placeOf(model.ref) };
   const session = createSession({
@@ -199,14 +200,7 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
     model,
     models: { ...modelFacts(run, () => session.events()), forRole: roleModels.forRole },
     connect: models.open,
-    tools: sessionTools(run, {
-      choice,
-      isNew: opened.restored.length === 0,
-      session: () => session,
-      openModel: open,
-      roleModels,
-      records,
-    }),
+    tools: sessionTools(run, { choice, isNew, session: () => session, openModel: open, roleModels, records }),
     limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
     interactive,
     expand: run.parts.expand,

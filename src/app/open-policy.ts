@@ -32,8 +32,7 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
   let mode = chosen;
   let { acceptsEdits, planning, rules, sandbox } = settings.config.policy;
   /** The edits are accepted in one mode: a stricter one asks about them. */
-  const rulesNow = (): Rules =>
-    acceptsEdits && mode === 'mutating' ? { ...rules, allow: [...rules.allow, ...editRules(settings)] } : rules;
+  const rulesNow = (): Rules => (acceptsEdits && mode === 'mutating' ? withEdits(rules, settings) : rules);
   const loaded = (): LoadedOnce<Policy> =>
     loadOnce(() => loadPolicy(settings, { approval: mode, rules: rulesNow(), planning, sandbox }));
   let policy = loaded();
@@ -95,12 +94,13 @@ function withoutRules(rules: readonly Rule[], gone: readonly Rule[]): readonly R
   return rules.filter((rule) => !keys.has(ruleKey(rule)));
 }
 
-/** Returns the rules that allow edits of files in the directories of the run. */
-function editRules({ directories, cwd }: PolicySource): readonly Rule[] {
+/** Adds the rules that allow edits of files in the directories of the run. */
+function withEdits(rules: Rules, { directories, cwd }: PolicySource): Rules {
   const added = directories.list().flatMap(({ path, readOnly }) => (readOnly ? [] : [path]));
-  return [cwd, ...added].flatMap((folder) =>
+  const edits = [cwd, ...added].flatMap((folder): readonly Rule[] =>
     ['file_edit', 'file_write'].map((tool) => ({ tool, path: `${folder}/**` })),
   );
+  return { ...rules, allow: [...rules.allow, ...edits] };
 }
 
 /** Adds to each verdict on a file tool where its paths led, so that the tool can refuse a path that was exchanged

@@ -57,11 +57,7 @@ export function commandContext(
     hidden: (question) => answered(() => dialogs.hidden(question)),
     page: async (title, text, options) => (signal.aborted ? null : await dialogs.page(title, text, calledAt, options)),
     box: (options) => answered(() => dialogs.box(options, calledAt, signal)),
-    copy: async (text) => {
-      if ((await keepInTmux?.(text)) === true) return 'tmux';
-      display.copy(text);
-      return 'terminal';
-    },
+    copy: (text) => copyText(text, display, keepInTmux),
     setTheme: (theme) => {
       display.setTheme(theme);
       repl.refresh();
@@ -85,6 +81,12 @@ export function commandContext(
       repl.exit();
     },
   };
+}
+
+async function copyText(text: string, display: Display, keepInTmux: Parts['keepInTmux']): Promise<'tmux' | 'terminal'> {
+  if ((await keepInTmux?.(text)) === true) return 'tmux';
+  display.copy(text);
+  return 'terminal';
 }
 
 async function lendTerminal(repl: ReplHandle, openEditor: Parts['openEditor'], path: string): Promise<boolean | null> {

@@ -178,13 +178,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
         { type: 'assistant', seq: event.seq, text: event.content, interrupted: event.data.interrupted === true },
       );
     case 'tool_call':
-      return {
-        ...view,
-        text: '',
-        reasoning: '',
-        waiting: false,
-        calls: [...view.calls, openCall(event)],
-      };
+      return { ...view, text: '', reasoning: '', waiting: false, calls: [...view.calls, openCall(event)] };
     case 'tool_started':
       return started(view, event.data.tool_call_id, nowMs);
     case 'tool_result':

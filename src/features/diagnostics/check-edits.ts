@@ -16,7 +16,7 @@ import {
 } from './language-servers.js';
 import type { ServerState } from './diagnostics-parts.js';
 import type { FoundError } from './read-errors.js';
-import type { ChangedFile, NewErrors, ServerSession } from './server-session.js';
+import type { EditedFile, NewErrors, ServerSession } from './server-session.js';
 
 /** The run whose edits are checked. */
 export interface EditCheckHost {
@@ -103,7 +103,7 @@ export class EditChecks {
 
   async #check(
     running: Running,
-    changed: ChangedFile,
+    changed: EditedFile,
     { deadline, ctx }: { readonly deadline: number; readonly ctx: ToolContext },
   ): Promise<NewErrors | null> {
     const { session, server } = running;

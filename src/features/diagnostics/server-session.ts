@@ -21,7 +21,7 @@ import {
 } from './read-errors.js';
 
 /** A file that a call changed. Paths are absolute. */
-export interface ChangedFile {
+export interface EditedFile {
   readonly path: string;
   /** Null: it is new. */
   readonly before: string | null;
@@ -109,7 +109,7 @@ export class ServerSession {
   /** Returns the errors that changes have caused: those of the changed file and of `others`, the files that import it. Takes
    * `withinMs` at most; what is found after that goes to `onLate`, unless a later check includes it. */
   async check(
-    changed: ChangedFile,
+    changed: EditedFile,
     others: readonly string[],
     { withinMs, onLate }: { readonly withinMs: number; readonly onLate: (found: NewErrors) => void },
   ): Promise<NewErrors> {
@@ -183,7 +183,7 @@ export class ServerSession {
     document.sent = { version, at: performance.now(), errors: readErrors(document.path, params['diagnostics']) };
   }
 
-  async #check(changed: ChangedFile, others: readonly string[], limit: TimeLimit): Promise<NewErrors> {
+  async #check(changed: EditedFile, others: readonly string[], limit: TimeLimit): Promise<NewErrors> {
     if (!(await this.start())) return { errors: [], isWhole: false };
     await this.#refresh(changed.path);
     const document = this.#show(changed.path, changed.after);
