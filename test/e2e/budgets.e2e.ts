@@ -174,6 +174,18 @@ test('the first request has at most 3,800 bytes, and each turn adds what it says
   expect(Math.max(...grown), grown.join(' ')).toBeLessThanOrEqual(300);
 });
 
+// Source: everyday.md, the bar for the first request with every feature on and unused.
+test('the first request of the REPL has at most 6,000 bytes with the tools that it offers by default', async () => {
+  const server = await modelServer([{ text: 'Hello there.' }]);
+  const screen = openScreen(place(), [], { env: { ...key, OPENAI_BASE_URL: `${server.url}/v1` } });
+  await screen.until(/❯/);
+  screen.type('hello\r');
+  await screen.until(/Hello there/);
+  expect(Buffer.byteLength(JSON.stringify(server.requests[0]?.body))).toBeLessThanOrEqual(6_000);
+  screen.type('/exit\r');
+  expect(await screen.exited).toBe(0);
+});
+
 /** The eleven sets that the limit of 9 KB was set for, before `file_edit` had a list of edits (about 200 bytes); those that came later have one of their own. */
 const first = 'web tasks memory kv time math files docs code history custom'.split(' ');
 const later = toolsets.filter(({ name, on }) => !on && !first.includes(name)).map(({ name }) => name);
