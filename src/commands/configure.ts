@@ -21,25 +21,12 @@ import {
   variableOf,
 } from '../kernel/config/settings-schema.js';
 import type { Json } from '../kernel/core/json.js';
-import {
-  type CommandLine,
-  exit,
-  type CliCommand,
-  type Repl,
-  type Tools,
-  type CommandHandler,
-} from '../kernel/console/command.js';
+import { type CommandLine, exit, type CliCommand, type Tools, type CommandHandler } from '../kernel/console/command.js';
 import { wrongBinding } from '../ui/editor/keybindings.js';
 import { jsonText } from '../kernel/console/line-output.js';
 import type { Rule } from '../kernel/core/policy.js';
 import { unheededAllow } from '../kernel/permissions/rules.js';
 import { loadTheme, ownThemes } from '../kernel/console/theme-files.js';
-
-/** `agent config` holds other verbs; `/config` shows every setting. */
-export const config: CommandHandler = {
-  line: { example: 'agent config set model openai/gpt-5.2' },
-  slash: showSettings,
-};
 
 export const configPath: CommandHandler = { line: form('path', 'agent config path') };
 export const configShow: CommandHandler = { line: form('show', 'agent config show --json') };
@@ -173,7 +160,7 @@ async function setKey([name, text]: readonly string[], io: ConfigCommandIo): Pro
     );
   const key = resolveKey(name);
   if (!key) return failWith(io, unknownKeyProblem(name, 'agent config set'));
-  const parsed = text === 'null' ? { ok: true as const, value: undefined } : await parseText(text, key);
+  const parsed = text === 'null' ? { ok: true as const, value: undefined } : parseText(text, key);
   if (!parsed.ok) return failWith(io, textProblem(keyText(key.path), key.path, parsed.reason));
   const files = agentPaths(io.env, io.home);
   const { config: file } = files;
@@ -230,16 +217,20 @@ function wrongRules(allow: readonly Rule[]): readonly ConfigProblem[] {
   }));
 }
 
-async function check(io: ConfigCommandIo): Promise<number> {
-  const loaded = await load(io);
+/** Returns everything that keeps a program with these settings from starting. */
+export async function startProblems(
+  loaded: LoadedConfig,
+  tools: Pick<Tools, 'strayLimits'>,
+): Promise<readonly ConfigProblem[]> {
   const { ui, files } = loaded.config;
   const theme = await themeProblem(ui.theme, files);
-  const own = [
-    theme ?? [],
-    wrongBinding(ui.bindings, files.config) ?? [],
-    wrongRules(loaded.config.policy.rules.allow),
-  ].flat();
-  const problems = [...loaded.problems, ...own, ...(await io.tools.strayLimits(loaded))];
+  const own = [theme ?? [], wrongBinding(ui.bindings, files.config) ?? []].flat();
+  return [...loaded.problems, ...own, ...(await tools.strayLimits(loaded))];
+}
+
+async function check(io: ConfigCommandIo): Promise<number> {
+  const loaded = await load(io);
+  const problems = [...(await startProblems(loaded, io.tools)), ...wrongRules(loaded.config.policy.rules.allow)];
   if (io.json) {
     print(
       io,
@@ -367,31 +358,4 @@ function sourceOf(origin: Origin): string | null {
     default:
       return origin satisfies never;
   }
-}
-
-/** `/config`: settings that were said, the defaults, and what is not set. */
-async function showSettings(_argument: string, { screen, settings }: Repl): Promise<void> {
-  const rows = configRows(settings.loaded);
-  const set = rows.filter((row) => row.value !== null);
-  const said = set
-    .filter((row) => row.origin !== 'default')
-    .map((row) => `${row.key} = ${valueText(row.value)} (${originText(row)})`);
-  const defaults = set.filter((row) => row.origin === 'default').map((row) => `${row.key} = ${valueText(row.value)}`);
-  const unset = rows.filter((row) => row.value === null).map((row) => row.key);
-  const parts = [
-    ...said,
-    ...(said.length > 0 ? [''] : []),
-    'Defaults:',
-    ...defaults,
-    '',
-    `Not set: ${unset.join(', ')}`,
-  ];
-  await screen.page('Settings', parts.join('\n'), { prose: true });
-}
-
-/** Writes a value on one line that may break between the items of a list. */
-function valueText(value: Json): string {
-  return Array.isArray(value) && value.length > 0
-    ? value.map((item) => JSON.stringify(item)).join(', ')
-    : JSON.stringify(value);
 }

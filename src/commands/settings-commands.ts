@@ -2,6 +2,7 @@
 export * from './use-tools.js';
 export * from './about.js';
 export * from './complete-shell.js';
+export * from './config-dialog/config-command.js';
 export * from './configure.js';
 export * from './doctor.js';
 export * from './import-files-of-others.js';

@@ -52,7 +52,7 @@ export const settings: readonly Section[] = [
       },
       {
         line: ['config', 'Show, set and check the configuration; manage trust in projects'],
-        slash: ['config|settings', 'Show every setting and its source', 'program'],
+        slash: ['config|settings [key, key=value or undo]', 'Show and change settings', 'program'],
         also: 'preferences options set',
         load: async () => (await loadSettingsCommands()).config,
       },

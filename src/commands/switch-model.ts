@@ -215,7 +215,7 @@ async function changeApproval(argument: string, repl: Repl): Promise<void> {
 }
 
 /** Switches to a mode, and says what it means. */
-function switchApproval(
+export function switchApproval(
   { mode, acceptsEdits, plan }: NonNullable<ReturnType<typeof readApproval>>,
   approval: Repl['approval'],
 ): string {

@@ -54,6 +54,7 @@ export function commandContext(
       repl.notice(level, message);
     },
     pick: (options) => answered(() => dialogs.pick(options, calledAt)),
+    ask: (form) => answered(() => dialogs.ask(form, calledAt, signal)),
     hidden: (question) => answered(() => dialogs.hidden(question)),
     page: async (title, text, options) => (signal.aborted ? null : await dialogs.page(title, text, calledAt, options)),
     box: (options) => answered(() => dialogs.box(options, calledAt, signal)),

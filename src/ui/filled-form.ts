@@ -59,8 +59,9 @@ function checked(field: FormField, value: FormValue): FormReading {
   return problem === null ? { ok: true, value } : { ok: false, problem: decisionText(problem, { lines: false }) };
 }
 
-/** Says who asks: `The model asks`. */
-export function askerText({ from }: Form): string {
+/** Says who asks: `The model asks`; the title of a form that has one. */
+export function askerText({ from, title }: Form): string {
+  if (title !== undefined) return decisionText(title, { lines: false });
   const name = decisionText(from, { lines: false });
   return `${name.charAt(0).toUpperCase()}${name.slice(1)} asks`;
 }

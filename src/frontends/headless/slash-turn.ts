@@ -6,6 +6,7 @@ import type { Notice } from '../../kernel/console/run-settings.js';
 import {
   type CommandContext,
   isCommandLine,
+  type Picking,
   type SlashCommand,
   type TypedCommand,
   typedCommand,
@@ -169,6 +170,14 @@ function faultOf(error: unknown): Fault {
   return { code: 'internal', message: error instanceof Error ? error.message : String(error) };
 }
 
+async function listedItems<T>({ title, items, more, current }: Picking<T>, usage: string): Promise<string> {
+  const later = await more?.found;
+  const rows = [...items, ...(later?.items ?? [])].map(({ label, detail = '', value }) =>
+    `${value === current ? '* ' : '  '}${label}  ${detail}`.trimEnd(),
+  );
+  return [`${title}:`, ...rows, later?.said ?? '', usage].filter((row) => row !== '').join('\n');
+}
+
 /** The screen of a command where there is none: its lines are the output of the turn. A list to choose from is printed. A
  * question that needs an answer fails the command. */
 function createContext(command: SlashCommand, outcome: Outcome, signal: AbortSignal): CommandContext {
@@ -190,16 +199,11 @@ function createContext(command: SlashCommand, outcome: Outcome, signal: AbortSig
     },
     pick: async (picking) => {
       if (picking.confirms) return fail(`/${name} asks for a yes, which needs the screen`, 'Run it in the REPL.');
-      const later = await picking.more?.found;
-      const rows = [...picking.items, ...(later?.items ?? [])].map(({ label, detail = '', value }) =>
-        `${value === picking.current ? '* ' : '  '}${label}  ${detail}`.trimEnd(),
-      );
       const usage = argument === undefined ? '' : `Choose one with: agent -p "/${name} ${argument}"`;
-      outcome.output.push(
-        [`${picking.title}:`, ...rows, later?.said ?? '', usage].filter((row) => row !== '').join('\n'),
-      );
+      outcome.output.push(picking.listing ?? (await listedItems(picking, usage)));
       return null;
     },
+    ask: () => Promise.resolve(fail(`/${name} asks a question, which needs the screen`, 'Run it in the REPL.')),
     hidden: () => Promise.resolve(fail(`/${name} asks for a secret, which needs the screen`, 'Run it in the REPL.')),
     page: (_title, text) => {
       outcome.output.push(text);

@@ -9,6 +9,7 @@ import { changeRows } from '../../ui/diff-lines.js';
 import { createLineSender } from '../../ui/editor/pasted-pictures.js';
 import { lastExchange } from '../../ui/event-text.js';
 import { fillByLine } from '../../ui/filled-form.js';
+import type { Form, FormValue } from '../../kernel/core/form.js';
 import { type Greeting, greetingLines, itemLines, noticeLines } from '../../ui/item-lines.js';
 import { canKeep, lineAnswer, questionLines } from '../../ui/question-lines.js';
 import type { ItemStyle } from '../../ui/item-style.js';
@@ -491,6 +492,7 @@ class PlainRepl implements ReplHandle {
         this.notice(level, message);
       },
       pick: async (options) => (signal.aborted ? null : await this.#pick(options, signal)),
+      ask: async (form) => (signal.aborted ? null : await this.#fill(form, signal)),
       hidden: async ({ title, rows, signal: ends }) =>
         signal.aborted
           ? null
@@ -533,11 +535,46 @@ class PlainRepl implements ReplHandle {
     return await this.#pick<string>({ title: 'And then? An empty line does nothing.', items }, signal);
   }
 
-  #pick<T>({ title, items, current, more, confirms = false }: Picking<T>, signal: AbortSignal): Promise<T | null> {
+  /** Asks what a form of a command asks. */
+  #fill(form: Form, signal: AbortSignal): Promise<Readonly<Record<string, FormValue>> | null> {
+    const filling = fillByLine(form);
+    return new Promise((resolve) => {
+      const ask = (): void => {
+        this.#lines(filling.lines());
+        const reader: Reader = {
+          prompt: filling.prompt(),
+          asks: false,
+          take: (line) => {
+            const answer = filling.take(line);
+            if (answer === null) ask();
+            else resolve(answer.answer === 'filled' ? answer.values : null);
+            return true;
+          },
+        };
+        signal.addEventListener('abort', () => {
+          resolve(null);
+          this.#done(reader);
+          this.#prompt();
+        });
+        this.#read(reader);
+      };
+      ask();
+    });
+  }
+
+  #pick<T>(
+    { title, items, current, more, said, confirms = false }: Picking<T>,
+    signal: AbortSignal,
+  ): Promise<T | null> {
     const row = ({ label, detail = '', value }: PickItem<T>, index: number): string =>
       `${index + 1}. ${sanitize(label)}${value === current ? ' (now)' : ''}  ${sanitize(detail)}`.trimEnd();
     let all: typeof items | null = items;
-    this.#lines([sanitize(title), ...items.map(row), ...(more ? [sanitize(more.said)] : [])]);
+    this.#lines([
+      sanitize(title),
+      ...items.map(row),
+      ...(more ? [sanitize(more.said)] : []),
+      ...(said === undefined ? [] : [sanitize(said)]),
+    ]);
     void more?.found.then((later) => {
       if (all === null) return;
       all = [...items, ...later.items];

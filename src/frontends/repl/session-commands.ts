@@ -6,6 +6,7 @@ import {
   createMachine,
   createModels,
   createPrinter,
+  createTools,
   settingsRequest,
 } from '../../commands/line-parts.js';
 import type { ToolsData } from '../../kernel/core/event.js';
@@ -61,6 +62,7 @@ export function replCommands(
       machine: createMachine(() => settingsRequest(options)),
       guards: createGuards(() => Promise.resolve(settings)),
       models: createModels(options, () => Promise.resolve(settings)),
+      tools: createTools(() => Promise.resolve(settings)),
     },
     tables,
     parts: toolbox.parts,

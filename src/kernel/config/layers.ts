@@ -129,7 +129,7 @@ export async function environmentLayer(env: Environment): Promise<Layer> {
   const stray = names.filter((variable) => resolveVariable(variable) === null);
   const layers = names.map(async (variable) => {
     const key = resolveVariable(variable);
-    return key ? await textLayer(env[variable] ?? '', key, variable, { kind: 'environment', variable }) : emptyLayer;
+    return key ? textLayer(env[variable] ?? '', key, variable, { kind: 'environment', variable }) : emptyLayer;
   });
   return combine([...(await Promise.all(layers)), strayVariables(stray)]);
 }
@@ -150,7 +150,7 @@ export async function setLayer(pairs: readonly string[]): Promise<Layer> {
         const name = pair.slice(0, at).trim();
         const key = resolveKey(name);
         return key
-          ? await textLayer(pair.slice(at + 1), key, `--set ${name}`, { kind: 'set' })
+          ? textLayer(pair.slice(at + 1), key, `--set ${name}`, { kind: 'set' })
           : refused(unknownKeyProblem(name, '--set'));
       }),
     ),
@@ -182,13 +182,13 @@ export function unknownKeyProblem(name: string, where: string): ConfigProblem {
   return { ...issueProblem(where, unknownKey(path, parent ?? configSchema)), where };
 }
 
-async function textLayer(
+function textLayer(
   text: string,
   key: NonNullable<ReturnType<typeof resolveKey>>,
   where: string,
   origin: Origin,
-): Promise<Layer> {
-  const parsed = await parseText(text, key);
+): Layer {
+  const parsed = parseText(text, key);
   if (!parsed.ok) return refused(textProblem(where, key.path, parsed.reason));
   const { value } = parsed;
   const leaves =
@@ -253,7 +253,7 @@ const truths = new Map([
 
 /** Parses a text of the environment or of `--set` by the type of its key; lists and objects are JSON. `reason` follows
  * the name of the key or variable in a sentence. */
-export async function parseText(text: string, key: SettingKey): Promise<ParsedText> {
+export function parseText(text: string, key: SettingKey): ParsedText {
   const value = typed(text, key);
   if (value === undefined) {
     const wanted = `${expected(key.node)}${isStructure(key) ? ' in JSON' : ''}`;

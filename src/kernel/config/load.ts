@@ -316,7 +316,7 @@ const usersKeys = new Set([
 
 /** Only the user decides where requests and keys go, and which program hears of tasks or writes the status line,
  * whatever directory is trusted: a repository that names a host would get the key. Source: security 1.1, row 2. */
-function isUsersAlone(path: readonly string[]): boolean {
+export function isUsersAlone(path: readonly string[]): boolean {
   const [first = '', ...rest] = path;
   if (['base_url', 'providers', 'telemetry'].includes(first) || usersKeys.has(keyText(path))) return true;
   return first === 'tools' && rest[0] === 'bash' && rest[1] === 'env' && loadsCode.test(rest[2] ?? '');

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import {
   closeSync,
   existsSync,
+  fchmodSync,
   fsyncSync,
   mkdirSync,
   openSync,
@@ -260,10 +261,22 @@ export function textProblem(where: string, path: KeyPath, reason: string): Confi
 
 export type EditResult = { readonly ok: true } | { readonly ok: false; readonly problem: ConfigProblem };
 
+/** The text of a file before and after a change. `before`: null if there was no file. */
+export interface FileEdit {
+  readonly ok: true;
+  readonly before: string | null;
+  readonly after: string;
+}
+
 /** Sets one key of a settings file, or removes it (`value` undefined). Comments and the order of the rest stay.
  * Replaces the whole file (0600; the target of a symbolic link), or leaves it when it is not valid or would not be.
- * Throws the system's error. */
-export async function editConfigFile(file: string, path: readonly string[], value: unknown): Promise<EditResult> {
+ * `isShared`: others may read it, as the file of a project; it keeps its mode. Throws the system's error. */
+export async function editConfigFile(
+  file: string,
+  path: readonly string[],
+  value: unknown,
+  isShared = false,
+): Promise<FileEdit | Extract<EditResult, { readonly ok: false }>> {
   const content = readConfigFile(file);
   if (content.kind === 'unreadable') return { ok: false, problem: unreadableProblem(file, content.reason) };
   const before = content.kind === 'text' && content.text.trim() !== '' ? content.text : '{}\n';
@@ -276,8 +289,8 @@ export async function editConfigFile(file: string, path: readonly string[], valu
   const after = await changedText(before, path, value);
   const spoilt = await problemOf(file, after, path);
   if (spoilt) return { ok: false, problem: spoilt };
-  if (after !== before || content.kind === 'missing') replaceFile(file, after);
-  return { ok: true };
+  if (after !== before || content.kind === 'missing') replaceFile(file, after, isShared);
+  return { ok: true, before: content.kind === 'text' ? content.text : null, after };
 }
 
 /** Sets one key of a JSON file that has no schema, as `editConfigFile` does. */
@@ -334,14 +347,17 @@ async function problemOf(file: string, text: string, path?: readonly string[]): 
   return issue ? fileProblem(file, text, issue) : null;
 }
 
-/** Writes a whole file (0600), or the target of a symbolic link; in place where it is mounted and cannot be replaced.
- * Throws the system's error. */
-export function replaceFile(file: string, text: string): void {
+/** Writes a whole file (0600; `isShared`: its present mode, or 0644), or the target of a symbolic link; in place where it
+ * is mounted and cannot be replaced. Throws the system's error. */
+export function replaceFile(file: string, text: string, isShared = false): void {
+  if (isShared && !existsSync(dirname(file))) mkdirSync(dirname(file));
   ensurePrivateDirectory(dirname(file));
   const target = resolved(file);
+  const present = isShared ? statsAt(target) : null;
   const temporary = join(dirname(target), `.config-${randomBytes(6).toString('hex')}.tmp`);
-  const descriptor = openSync(temporary, 'wx', 0o600);
+  const descriptor = openSync(temporary, 'wx', isShared ? 0o644 : 0o600);
   try {
+    if (present !== null) fchmodSync(descriptor, present.mode & 0o777);
     writeSync(descriptor, text);
     fsyncSync(descriptor);
     renameSync(temporary, target);

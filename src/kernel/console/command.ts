@@ -365,7 +365,7 @@ export interface Repl {
   /** Keeps a setting in the configuration of the user, or removes it (undefined); says where, or why not. */
   readonly keep: (key: string, value: string | undefined) => Promise<string>;
   /** Parts that verbs of the command line use, too. */
-  readonly line: Pick<CommandLine, 'out' | 'request' | 'machine' | 'guards' | 'models'> & {};
+  readonly line: Pick<CommandLine, 'out' | 'request' | 'machine' | 'guards' | 'models' | 'tools'> & {};
   readonly tables: Tables;
   /** The parts that features have opened for this REPL. */
   readonly parts: Parts;

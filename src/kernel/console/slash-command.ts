@@ -1,3 +1,4 @@
+import type { Form, FormValue } from '../core/form.js';
 import type { Fault } from '../core/provider.js';
 import type { SessionPort } from '../core/session-port.js';
 import { foreignSlashCommands } from './foreign-slash-commands.js';
@@ -8,6 +9,8 @@ import type { ThemeChoice } from './theme.js';
 export interface PickItem<T> {
   readonly label: string;
   readonly detail?: string;
+  /** A text that is not shown. A filter finds the item by any part of it, below those whose label or detail fit. */
+  readonly also?: string;
   readonly value: T;
 }
 
@@ -25,6 +28,10 @@ export interface Picking<T> {
   readonly current?: T;
   /** It asks for a yes to something that is done at once. */ readonly confirms?: boolean;
   /** Words that are marked in the labels. */ readonly marked?: readonly string[];
+  /** A line below the items. */ readonly said?: string;
+  /** Letters that choose a value as the first key; later they are part of the filter. */
+  readonly keys?: Readonly<Record<string, { readonly does: string; readonly value: T }>>;
+  /** Printed in place of the items where there is no screen. */ readonly listing?: string;
   /** Takes the question back: it is answered with null. */ readonly signal?: AbortSignal;
   /** More, which comes behind the items once it is there, and a line until then. Must not reject. */
   readonly more?: { readonly said: string; readonly found: Promise<Later<T>> };
@@ -151,6 +158,8 @@ export interface CommandContext extends KeyNames {
   notice(level: 'info' | 'warn' | 'error', message: string, fault?: Fault): void;
   /** The value of the chosen item, or null. The item of `current` is selected at first. */
   pick<T>(options: Picking<T>): Promise<T | null>;
+  /** Asks the questions of a form; null if it was declined. */
+  ask(form: Form): Promise<Readonly<Record<string, FormValue>> | null>;
   /** Asks for an answer that is not shown, such as a key; null if there is none. */
   hidden(question: HiddenQuestion): Promise<string | null>;
   /** A long text to scroll through; it does not go to the scrollback. `prose`: long lines break at words and continue

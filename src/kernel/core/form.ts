@@ -5,6 +5,8 @@ import type { Json } from './json.js';
 export interface Form {
   /** The source of the form, for the user: `the model`, `the server github`. Text from a server is not trusted. */
   readonly from: string;
+  /** Shown above the question in place of who asks: the user opened the form. */
+  readonly title?: string;
   /** The subject of the form; may have several lines. */
   readonly message: string;
   /** The message is Markdown. A screen renders it, others show it as it is. */

@@ -1,6 +1,6 @@
 import { Box } from 'ink';
 import type { ReactElement, ReactNode } from 'react';
-import type { FormAnswer } from '../../kernel/core/form.js';
+import type { Form, FormAnswer, FormValue } from '../../kernel/core/form.js';
 import type { PermissionAnswer } from '../../kernel/core/policy.js';
 import { type InputEvent, keyName } from '../terminal/keyboard.js';
 import { withErase, wrapLine, wrapWords } from '../terminal/rows.js';
@@ -46,6 +46,8 @@ export interface Dialogs {
   /** Opens a picker. `calledAt`: the value of `keys` when the user asked for it; if more keys came since, it opens by
    * itself. */
   pick<T>(options: Picking<T>, calledAt: number): Promise<T | null>;
+  /** Opens a form of a command; `signal` closes it. */
+  ask(form: Form, calledAt: number, signal: AbortSignal): Promise<Readonly<Record<string, FormValue>> | null>;
   /** Asks for what is not shown. It takes the keys at once, so that no part of the answer gets into the draft, unless
    * it opens by itself. */
   hidden(question: HiddenQuestion): Promise<string | null>;
@@ -81,6 +83,10 @@ export function createDialogs(d: Parts): Dialogs {
     pick: (options, calledAt) => {
       const asks = options.confirms === true || calledAt !== pause.keys();
       return open((done) => createPicker({ ...options, asks }, d.rank, done, d.onChange), options.signal);
+    },
+    ask: (form, calledAt, signal) => {
+      const asks = calledAt !== pause.keys();
+      return open<Readonly<Record<string, FormValue>>>((done) => createForm(form, asks, done, d), signal);
     },
     hidden: (question) => open((done) => createHiddenInput(question, done, d.onChange), question.signal),
     page: (title, text, calledAt, options = {}) => {
@@ -152,6 +158,33 @@ function createSync(
         };
         return createFormDialog(form, onDone, onChange, (text, columns) => renderPlain(text, theme(), columns));
       });
+  };
+}
+
+/** A form that the user opened: no key of it reaches the input, and it waits only where other keys came first. */
+function createForm(
+  form: Form,
+  asks: boolean,
+  onDone: (values: Readonly<Record<string, FormValue>> | null) => void,
+  { onChange, theme }: Parts,
+): Overlay {
+  const dialog = createFormDialog(
+    form,
+    (answer) => {
+      onDone(answer.answer === 'filled' ? answer.values : null);
+    },
+    onChange,
+    (text, columns) => renderPlain(text, theme(), columns),
+  );
+  return {
+    get asks() {
+      return asks && dialog.asks;
+    },
+    element: (size, waits) => dialog.element(size, waits),
+    take: (event) => {
+      dialog.take(event);
+      return null;
+    },
   };
 }
 

@@ -33,6 +33,7 @@ function screen(choices: readonly string[] = []): Screen {
     },
     box: async () => null,
     hidden: () => Promise.resolve(null),
+    ask: () => Promise.resolve(null),
     notice: (level, message) => {
       said.push(`${level}: ${message}`);
     },
