@@ -214,7 +214,7 @@ const settings: Readonly<Record<string, string>> = {
   login: 'stores the key: that is what it is for',
   '/login': 'stores the key: that is what it is for',
   '/output-style': 'stores the name of a style that exists',
-  '/config': 'shows settings, masked',
+  '/config': 'shows settings, masked; refuses a secret where none belongs',
   '/mcp': 'shows servers, masked, and stores whether one is on',
   '/theme': 'stores the name of a theme that exists',
   '/model': 'stores the name of a model, and refuses one that is a secret, as config set does',
