@@ -6,6 +6,7 @@ import {
   readFileSync,
   realpathSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -211,6 +212,13 @@ test('a choice for this project goes into its own file, which is trusted with it
   await press(['where?', `${down}${enter}`]);
   expect(await until('Saved to')).toMatch(/tool_protocol +"text" · this project/);
   expect(at.files()).toEqual({ own: '{}\n', shared: '{\n  "tool_protocol": "text"\n}\n' });
+  expect(await said(at, 'exec.timeout_s=7 --project')).toEqual([
+    `info: Saved to ${at.shared}: exec.timeout_s = 7. Restart agent to use it.`,
+  ]);
+  // A change by another hand ends the trust, and no change of a setting brings it back.
+  writeFileSync(at.shared, '{"exec": {"timeout_s": 500}}');
+  await said(at, 'tool_protocol=native --project');
+  expect((await said(at, 'exec.timeout_s')).join()).toContain('120 (default)');
 });
 
 test('a key that only the user may set is not offered for a project', async () => {
@@ -302,6 +310,18 @@ test('a change with which agent would not start is reverted', async () => {
   expect(await said(place({ ephemeral: true }), 'exec.timeout_s=7')).toEqual([
     'error: Not saved: --ephemeral writes nothing to disk.',
   ]);
+});
+
+test('a link that leads out of the project is not written', async () => {
+  const at = place();
+  const elsewhere = join(dirname(at.own), 'elsewhere');
+  mkdirSync(elsewhere);
+  writeFileSync(join(elsewhere, 'config.json'), '{}');
+  symlinkSync(elsewhere, dirname(at.shared));
+  expect((await said(at, '--project exec.timeout_s=7')).join()).toMatch(
+    /^error: Not saved: .*a link out of the project/,
+  );
+  expect(readFileSync(join(elsewhere, 'config.json'), 'utf8')).toBe('{}');
 });
 
 test('a broken file is not written, and the reason names its place', async () => {

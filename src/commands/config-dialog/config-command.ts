@@ -59,7 +59,10 @@ async function oneSetting(text: string, isProject: boolean, repl: Repl): Promise
   const scope = isProject ? projectScope(settings) : user;
   if (!read.ok) screen.notice('error', `Not saved: ${read.reason}`);
   else if (scope === null)
-    screen.notice('error', 'Not saved: the settings of this folder are your own. Leave out --project.');
+    screen.notice(
+      'error',
+      'Not saved: .agent/config.json is your own file here, or a link out of the project. Leave out --project.',
+    );
   else if (scope.kind === 'project' && !isForProjects(key, read.value))
     screen.notice(
       'error',

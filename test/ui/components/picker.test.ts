@@ -17,6 +17,7 @@ function open(
   columns = 80,
   more?: Picking<number>['more'],
   title = 'Which',
+  keys: Picking<number>['keys'] = {},
 ): {
   readonly chosen: () => number | null | undefined;
   readonly lines: () => readonly string[];
@@ -25,7 +26,7 @@ function open(
 } {
   let chosen: number | null | undefined;
   const picker: Overlay = createPicker(
-    { title, items: given, ...(current === undefined ? {} : { current }), ...(more ? { more } : {}) },
+    { title, items: given, keys, ...(current === undefined ? {} : { current }), ...(more ? { more } : {}) },
     (query, texts) => texts.flatMap((text, index) => (text.includes(query) ? [index] : [])),
     (value) => {
       chosen = value;
@@ -112,4 +113,30 @@ test('the title stands above the list as it is given', () => {
   const rows = open(undefined, items, 80, undefined, 'Which job?').lines();
   const title = rows.findIndex((row) => row.trim() === 'Which job?');
   expect([title, rows.findIndex((row) => row.includes('alpha'))]).toEqual([title, title + 1]);
+});
+
+test('a letter with a use of its own chooses as the first key, and is part of the filter after any other', () => {
+  const keys = { u: { does: 'undo', value: 7 } };
+  const first = open(undefined, items, 80, undefined, 'Which', keys);
+  expect(first.lines().join('\n')).toContain('u undo');
+  first.press('u');
+  expect(first.chosen()).toBe(7);
+  const later = open(undefined, items, 80, undefined, 'Which', keys);
+  later.press('\u001b[B');
+  expect(later.lines().join('\n')).not.toContain('u undo');
+  later.press('u');
+  expect([later.chosen(), later.lines().join('\n')]).toEqual([undefined, expect.stringContaining('Filter: u')]);
+});
+
+test('an item is found by a text that is not shown, below those whose label fits', () => {
+  const hidden = [
+    { label: 'alpha', also: 'the Beta of colours', value: 0 },
+    { label: 'beta', value: 1 },
+  ];
+  const picker = open(undefined, hidden);
+  picker.press('beta');
+  expect([picker.selected(), picker.lines().join('\n')]).toEqual(['beta', expect.stringContaining('1/2')]);
+  picker.press('\u0015colour');
+  expect(picker.selected()).toBe('alpha');
+  expect(picker.lines().join('\n')).not.toContain('the Beta');
 });
