@@ -139,7 +139,7 @@ function removedPath({ path, created }: SettingChange, now: Json | undefined): r
   let section = now;
   for (const name of path.slice(created.length)) {
     if (!isRecord(section) || Object.keys(section).length !== 1) return path;
-    section = section[name] as Json | undefined;
+    section = section[name];
   }
   return created;
 }
