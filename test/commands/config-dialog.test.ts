@@ -194,6 +194,7 @@ test('a wrong value is refused with its reason and stays in the input', async ()
   await press(['type to search', 'max_tool_turns'], ['Filter: max', enter], ['> 50', `${clear}none${enter}`]);
   expect(await until('must be')).toContain('! max_tool_turns must be an integer of at least 1, not "none".');
   expect(await until('> none')).toContain('Now: 50, default.');
+  expect(await until('> none')).toContain('Enter answers; Esc cancels');
   expect(at.files().own).toBe('{}\n');
   await press(['> none', `${clear}12${enter}`], ['where?', enter]);
   const saved = await until('Saved to');

@@ -123,7 +123,8 @@ class FormDialog implements Overlay {
 
   #stepAt(at: number): FormStep {
     const field = this.#form.fields[at] ?? { name: '', question: '', kind: 'boolean', required: false };
-    return new FormStep(field, this.#bodyAt(at), this.#values.get(field.name) ?? field.preset);
+    const preset = this.#values.get(field.name) ?? field.preset;
+    return new FormStep(field, this.#bodyAt(at), preset, this.#form.title === undefined ? 'declines' : 'cancels');
   }
 
   /** A message in Markdown is rendered, between the title and the question. */
@@ -204,6 +205,7 @@ type Outcome = Extract<FormReading, { readonly ok: true }> | 'taken' | 'not take
 /** One question: a list to choose from, or a text to write, or both. */
 class FormStep {
   readonly field: FormField;
+  readonly #leaves: string;
   readonly #body: ScrolledBody;
   readonly #entries: readonly Entry[];
   readonly #marked: Set<number>;
@@ -212,7 +214,14 @@ class FormStep {
   #text: Editor | null;
   #problem = '';
 
-  constructor(field: FormField, body: ScrolledBody, preset: FormValue | undefined) {
+  /** `leaves`: the effect of the key that ends the form without an answer. */
+  constructor(
+    field: FormField,
+    body: ScrolledBody,
+    preset: FormValue | undefined,
+    leaves: 'declines' | 'cancels' = 'declines',
+  ) {
+    this.#leaves = leaves;
     const options = optionsOf(field);
     const given = (Array.isArray(preset) ? preset : preset === undefined ? [] : [preset]).map(wordOf);
     const indexes = given.map((value) => options.findIndex((option) => option.value === value));
@@ -279,7 +288,7 @@ class FormStep {
   }
 
   #leaving(): string {
-    return `${dialogKeys.leave} declines`;
+    return `${dialogKeys.leave} ${this.#leaves}`;
   }
 
   take(event: InputEvent, name: string): Outcome {
