@@ -197,6 +197,8 @@ const given: readonly (readonly [begins: string, Given])[] = [
   ['agent import --from codex,gemini ', { before: imports.before }],
   ['agent import --from ', imports],
   ['agent tasks approve', yes],
+  // The session has no old results.
+  ['agent -p -c "/compact --results"', { code: 1 }],
   ['agent review', { before: changeOnBranch }],
   ['agent mcp login issues', { typed: [[/http:\S+authorize\S+\n/, visit]] }],
 ];

@@ -37,6 +37,8 @@ export const notDoubled: Readonly<Record<string, string>> = {
   'a registry': 'they install packages from npm',
   'a long time': 'they measure for minutes to hours; package.json has the scripts',
   'another agent': 'they are commands of Claude Code and Codex, which a clone does not have',
+  'an account at a cloud':
+    'they sign in at Azure, Amazon or Google; tests of these providers start servers of their own',
   'the web': 'DuckDuckGo and example.com are at fixed addresses on the web',
   'a plugin on GitHub':
     'they fetch from GitHub; plugins.test.ts adds, updates and removes plugins of repositories here',
@@ -49,6 +51,7 @@ export const doubles: Readonly<Record<string, Double>> = {
   'a task': { set: makeTasks },
   'a note': { set: makeNotes },
   'a terminal': { set: () => ({}) },
+  'two directories': { set: makeDirectories },
   'an image': { set: drawImages },
   'a search service': { set: startSearch },
   'a collector': { set: startCollector },
@@ -99,6 +102,11 @@ async function made(at: Place, args: readonly string[], env: Stage['env'] = {}, 
 async function idsOf(at: Place, args: readonly string[], env: Stage['env'] = {}, code = 0): Promise<readonly string[]> {
   const found = JSON.parse(await made(at, [...args, '--json'], env, code)) as readonly { readonly id: string }[];
   return found.map(({ id }) => id);
+}
+
+function makeDirectories({ work }: Place): Stage {
+  for (const name of ['library', 'reference']) mkdirSync(join(work, '..', name), { recursive: true });
+  return {};
 }
 
 /** A session in which three calls changed files, the first of them src/main.ts. */
