@@ -65,11 +65,11 @@ async function builtWithout(name: string): Promise<string> {
 
 test.each(names)('the program works without %s', async (name) => {
   const program = await builtWithout(name);
-  const at = place();
   const env = { AGENT_MODEL: 'offline/offline' };
-  for (const argv of [['--help'], ['-p', 'hi'], ['doctor']]) {
-    const { code, stdout, stderr } = await agent(at, argv, { program, env });
+  const starts = [['--help'], ['-p', 'hi'], ['doctor']].map(async (argv) => {
+    const { code, stdout, stderr } = await agent(place(), argv, { program, env });
     expect([argv, code, stderr]).toEqual([argv, 0, '']);
     expect(stdout).not.toBe('');
-  }
+  });
+  await Promise.all(starts);
 });
