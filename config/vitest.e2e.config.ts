@@ -9,7 +9,7 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 60_000,
     pool: 'forks',
-    maxWorkers: 1,
+    maxWorkers: 2,
     ...secondTry,
     globalSetup: ['test/e2e/build.ts'],
   },
