@@ -6,7 +6,7 @@ import type { Jobs } from './background.js';
 export interface OpenedJobs {
   /** Loads their code with the first use. */
   get(): Promise<Jobs>;
-  /** Null where nobody has asked for them. */
+  /** Null until they are first requested. */
   started(): Jobs | null;
   /** Gives jobs to a session and reports each that has ended to it, until the function that it returns is called. */
   attach(session: Session): () => void;

@@ -56,7 +56,7 @@ interface Running {
 const maxLines = 20;
 const maxImporters = 20;
 const maxStarts = 3;
-/** After so many checks that were not done in time, edits do not wait for a server until it has caught up. */
+/** The number of late checks after which edits stop waiting for a server, until one check is in time. */
 const maxLate = 3;
 const hurriedMs = 50;
 /** The longest search for files that import an edited one. */

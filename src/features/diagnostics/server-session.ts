@@ -44,7 +44,7 @@ export interface SessionHost {
   readonly options: Readonly<Record<string, Json>>;
   /** Its answer when it asks for its settings. */
   readonly settings: Json;
-  /** Called once, when it ended by itself or was given up. */
+  /** Called once, when the server exited or was stopped after a failure. */
   readonly onEnd: (why: string) => void;
 }
 
@@ -60,7 +60,7 @@ interface OpenDocument {
   first?: string | null;
   /** The errors that were reported, or that were there before; null: they are not known yet. */
   known: ErrorCounts | null;
-  /** The errors that the server sent by itself, and for which version of the file. */
+  /** Errors that the server sent without a request, with the version of the file. */
   sent: { readonly version: number; readonly at: number; readonly errors: readonly FoundError[] } | null;
 }
 
@@ -74,7 +74,7 @@ const maxDocuments = 50;
 const shutdownMs = 300;
 const initializeMs = 20_000;
 const maxFileBytes = 1_000_000;
-/** A server that sends errors by itself may send some more. */
+/** A server that pushes errors may send more of them. */
 const settledMs = 150;
 const pollMs = 20;
 
@@ -196,7 +196,7 @@ export class ServerSession {
     const paths = [...this.#documents.keys()];
     const found = await this.#errorsOf(paths, limit);
     await this.#learnEarlier(paths, found, limit);
-    // Where a newer edit has cut this check short, the check of that edit reports what both have caused.
+    // A newer edit interrupted this check: its own check reports the errors of both edits.
     return this.#current === limit ? this.#report(paths, found) : { errors: [], isWhole: false };
   }
 

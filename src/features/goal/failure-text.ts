@@ -25,7 +25,7 @@ export function failureHash(exitCode: number | null, output: string): string {
     .digest('hex');
 }
 
-/** Returns what a command printed, and why it did not end by itself. */
+/** Returns what a command printed, and why it was ended. */
 export function printedText(envelope: Envelope): string {
   if (!isError(envelope)) return envelope.output;
   const { details } = envelope;

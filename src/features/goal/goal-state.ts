@@ -10,7 +10,7 @@ import { firstLine } from '../../kernel/core/text.js';
 
 /** The goal of a session as its events add up to. */
 export interface GoalState {
-  /** Of the last event of the goal. */
+  /** The data of the last event of the goal. */
   readonly data: GoalData;
   /** The event that set it. */
   readonly setSeq: number;
@@ -19,7 +19,7 @@ export interface GoalState {
   /** Since it was set, the turn that is open included. */
   readonly turns: number;
   readonly spentUsd: number;
-  /** Of the last check; null where there was none, or it did not end by itself. */
+  /** The exit code of the last check; null if no check ran or it was interrupted. */
   readonly lastExitCode: number | null;
   /** The last event that judged it. */
   readonly judged: GoalData | null;

@@ -113,7 +113,7 @@ function limitOf({ data, phase, turns, spentUsd, sameFailures }: GoalState): Sto
   return { cause: 'same_failure', why: `It failed ${sameFailures} times in a row in the same way.` };
 }
 
-/** Stops the goal after a turn that did not end by itself. */
+/** Stops the goal after a turn that was interrupted or failed. */
 export async function stopAfter(session: Session, state: GoalState, end: TurnEnd): Promise<void> {
   const stop = end.fault ? faultStop(end.fault) : interrupted;
   await stopGoal(session, state, { kind: stop.cause === 'cost' ? 'ended' : 'paused', inRepl: true }, stop);
@@ -148,7 +148,7 @@ async function runCheck(
     );
     return null;
   }
-  const how = exitCode === null ? 'did not end by itself' : `ended with exit code ${exitCode}`;
+  const how = exitCode === null ? 'was ended before it finished' : `ended with exit code ${exitCode}`;
   const failure = { ...facts, failure_sha256: failureHash(exitCode, printedText(envelope)) };
   const content = `Goal not met after turn ${state.turns} of ${max_turns}: ${named} ${how}.`;
   await recordGoal(session, state, { state: 'checked', ...failure }, content);

@@ -1,3 +1,3 @@
-// What imports the servers of other programs. It is loaded with the first import.
+// Imports servers of other programs. This code loads with the first import.
 export { importServers } from './import-servers.js';
 export { serverImporter } from './plan-server-import.js';

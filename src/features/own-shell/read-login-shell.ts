@@ -64,7 +64,7 @@ export async function readLoginShell(place: ShellPlace): Promise<ReadShell> {
       if (stream === 'stdout') chunks.push(Buffer.from(chunk));
     },
   });
-  // An interactive shell ignores the signal that asks it to end; nobody waits until it is killed.
+  // An interactive shell ignores the signal that asks it to end; it is killed, and the start does not wait for that.
   const ended = await Promise.race([listed.then((result) => result.ended), delay(limitMs, 'timeout', { ref: false })]);
   const [, aliases = '', functions = '', path, end] = Buffer.concat(chunks).toString('utf8').split(`${mark}\n`);
   return ended === 'exit' && path !== undefined && end !== undefined

@@ -143,7 +143,7 @@ function changedLines(patch: string): ReadonlySet<number> {
   let isInHunk = false;
   for (const text of patch.split('\n')) {
     const start = /^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@/.exec(text);
-    // Where a hunk has no line of the new version, the number is that of the line before.
+    // A hunk without new lines has the number of the line before it.
     if (start) line = Number(start[1]) + (start[2] === '0' ? 1 : 0);
     else if (text.startsWith('diff --git ')) isInHunk = false;
     else if (isInHunk && text.startsWith('+')) changed.add(line++);
