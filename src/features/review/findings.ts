@@ -89,14 +89,21 @@ export interface JudgedAnswer {
   readonly dropped: readonly DroppedFinding[];
 }
 
+/** True for a finding of an answer that fits the schema. */
+function isGivenFinding(value: unknown): value is GivenFinding {
+  return isRecord(value) && typeof value['file'] === 'string' && typeof value['line'] === 'number';
+}
+
 /** Checks each finding of an answer against the repository, and adds the events that show it. A file that does not
  * exist is one that the model made up. */
 export async function judgeAnswer(answer: Json, diff: ReviewedDiff, events: readonly Event[]): Promise<JudgedAnswer> {
-  const given = isRecord(answer) ? answer : {};
+  const fields = isRecord(answer) ? answer : {};
+  const listed = fields['findings'];
+  const given = Array.isArray(listed) ? listed.filter(isGivenFinding) : [];
   const evidence = createEvidence(diff, events);
   const findings: ReviewFinding[] = [];
   const dropped: DroppedFinding[] = [];
-  for (const found of (given['findings'] ?? []) as unknown as readonly GivenFinding[]) {
+  for (const found of given) {
     const { files_read: others = [], ...finding } = found;
     const file = repositoryPath(found.file, diff.root);
     const changed = diff.files.get(file);
@@ -119,7 +126,7 @@ export async function judgeAnswer(answer: Json, diff: ReviewedDiff, events: read
   }
   const rank = ({ severity }: ReviewFinding): number => severities.indexOf(severity);
   return {
-    summary: typeof given['summary'] === 'string' ? given['summary'] : '',
+    summary: typeof fields['summary'] === 'string' ? fields['summary'] : '',
     findings: findings.toSorted((one, other) => rank(one) - rank(other)),
     dropped,
   };

@@ -385,7 +385,7 @@ export interface GoalData {
   readonly max_cost_usd: number | null;
   /** Of `checked` and `met`: the call that was the check. */
   readonly tool_call_id?: string;
-  /** Of a check; null where it was not started or did not end by itself. */
+  /** Of a check; null if it was not started or was ended before it finished. */
   readonly exit_code?: number | null;
   /** SHA-256 (hex) of how the check failed, without times and the like: equal ones failed in the same way. */
   readonly failure_sha256?: string;

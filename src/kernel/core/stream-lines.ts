@@ -125,7 +125,7 @@ export const streamLines = {
       content: text,
     },
     {
-      exit_code: { type: ['integer', 'null'], description: 'Of the check; null: it did not end by itself.' },
+      exit_code: { type: ['integer', 'null'], description: 'Of the check; null: it was ended before it finished.' },
       cause: { enum: ['user', 'denied', 'turns', 'cost', 'same_failure', 'turn_failed', 'blocked'] },
       evidence: { type: 'array', items: count, description: 'Events that show that a goal without a check is met.' },
     },
