@@ -6,7 +6,7 @@ import type { Settings } from '../../kernel/console/run-settings.js';
 import { spelledLine } from '../../kernel/core/text.js';
 import { type Added, addPlugin, type ConfirmPlugin, type OfferedPlugin, updateMarketplace } from './add-plugin.js';
 import { hashPlugin, stampPlugin } from './plugin-files.js';
-import { countParts, describeParts, type PartCounts } from './plugin-parts.js';
+import { countParts, describeParts, type PartCounts, partsText } from './plugin-parts.js';
 import {
   changeRegistry,
   type InstalledPlugin,
@@ -73,14 +73,12 @@ function linesOf(plugins: readonly ListedPlugin[], place: Place): readonly strin
   if (plugins.length === 0 && marketplaces.length === 0)
     return ['There are no plugins. Add one: agent plugin add owner/repo, a folder, or name@marketplace.'];
   const rows = plugins.map(({ name, version, source, commit, parts, reason }) => {
-    const counts = Object.entries(parts).filter(([, count]) => count > 0);
-    const said = counts.map(([kind, count]) => `${count} ${kind.replace('_', ' ')}`).join(', ');
     return [
       name,
       version ?? '',
       spelledLine(source),
       commit?.slice(0, 12) ?? '',
-      reason === null ? said : `not used: ${reason}`,
+      reason === null ? partsText(parts) : `not used: ${reason}`,
     ];
   });
   return [...columns(rows), ...marketplaces.map(({ name, source }) => `marketplace ${name}: ${spelledLine(source)}`)];

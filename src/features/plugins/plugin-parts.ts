@@ -16,6 +16,22 @@ export interface PartCounts {
   readonly output_styles: number;
 }
 
+/** The name of one part of each kind. */
+const partNames: Readonly<Record<keyof PartCounts, string>> = {
+  skills: 'skill',
+  commands: 'command',
+  agents: 'agent',
+  hooks: 'hook',
+  mcp: 'MCP server',
+  output_styles: 'output style',
+};
+
+/** Says how many parts there are of these kinds; empty if there are none. */
+export function partsText(counts: Partial<PartCounts>): string {
+  const kinds = Object.entries(partNames) as readonly (readonly [keyof PartCounts, string])[];
+  return kinds.flatMap(([kind, name]) => (counts[kind] ? [counted(counts[kind], name)] : [])).join(', ');
+}
+
 export function countParts(plugin: Plugin): PartCounts {
   return {
     skills: filesOf(plugin, 'skills').length,
@@ -47,9 +63,7 @@ function readHead(path: string): string | null {
 /** Returns a line for each program that a hook or server of the plugin starts, and for each command that a text runs
  * when it is used; then the counts of the rest. */
 export function describeParts(plugin: Plugin): readonly string[] {
-  const { skills, commands, agents, output_styles: styles } = countParts(plugin);
-  const counts = Object.entries({ skill: skills, command: commands, agent: agents, 'output style': styles });
-  const brought = counts.filter(([, count]) => count > 0).map(([kind, count]) => counted(count, kind));
+  const brought = partsText({ ...countParts(plugin), hooks: 0, mcp: 0 });
   const texts = [...filesOf(plugin, 'commands'), ...filesOf(plugin, 'skills')];
   return [
     ...hookLines(plugin),
@@ -57,7 +71,7 @@ export function describeParts(plugin: Plugin): readonly string[] {
     ...texts.flatMap((path) =>
       commandsIn(readHead(path) ?? '').map((line) => `${nameBelow(plugin, path)} runs: ${line}`),
     ),
-    ...(brought.length === 0 ? [] : [brought.join(', ')]),
+    ...(brought === '' ? [] : [brought]),
     ...(plugin.unused.length === 0 ? [] : [`not used here: ${plugin.unused.join(', ')}`]),
   ];
 }
