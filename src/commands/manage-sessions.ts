@@ -1,3 +1,4 @@
+import { counted } from '../kernel/tools/define-tool.js';
 import type { Session } from '../kernel/agent/session.js';
 import type { Event } from '../kernel/core/event.js';
 import { project } from '../kernel/core/projection.js';
@@ -126,7 +127,7 @@ function lines(rows: readonly SessionSummary[], here: boolean): readonly string[
     rows.map((row, index) => [
       row.id,
       age(Date.now() - row.updatedAt),
-      `${row.events} events`,
+      counted(row.events, 'event'),
       `${row.provider ?? '?'}/${row.model ?? '?'}`,
       row.costUsd === null ? '' : `$${row.costUsd.toFixed(4)}`,
       ...(here ? [] : [row.cwd]),
@@ -178,7 +179,7 @@ function pickItem(row: SessionSummary, label: string, cwd: string): PickRow {
   const detail = [
     `${age(Date.now() - row.updatedAt)} ago`,
     row.model ?? '',
-    `${row.events} events`,
+    counted(row.events, 'event'),
     cost,
     row.cwd === cwd ? '' : row.cwd,
   ].filter((part) => part !== '');
@@ -319,7 +320,7 @@ export const removeSessions: CommandHandler = {
           const messages = project(await store.load(row.id)).messages.length;
           if (remote) await (await openSharedRecord(provided)).remove(settings, row.id);
           await store.remove(row.id);
-          out.print(`Removed ${row.id} (${messages} messages).\n`);
+          out.print(`Removed ${row.id} (${counted(messages, 'message')}).\n`);
         }
         await records.compact().catch(() => undefined);
         return exit.done;
@@ -390,7 +391,7 @@ function cells(row: SessionSummary): readonly string[] {
   return [
     row.id,
     age(Date.now() - row.updatedAt),
-    `${row.events} events`,
+    counted(row.events, 'event'),
     row.cwd,
     oneLine(row.title ?? row.prompt ?? ''),
   ];

@@ -1,3 +1,4 @@
+import { counted } from '../kernel/tools/define-tool.js';
 import { parseJson } from '../kernel/core/json.js';
 import {
   cpSync,
@@ -132,7 +133,7 @@ function finishedAt(entry: ExportEntry): number {
 function lines(entry: ExportEntry): string {
   switch (entry.type) {
     case 'system':
-      return `(system prompt, ${entry.text.split('\n').length} lines)`;
+      return `(system prompt, ${counted(entry.text.split('\n').length, 'line')})`;
     case 'user':
       return `❯ ${entry.text}`;
     case 'note':

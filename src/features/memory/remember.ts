@@ -1,3 +1,4 @@
+import { counted } from '../../kernel/tools/define-tool.js';
 import { parseJson } from '../../kernel/core/json.js';
 import { type Event, knownEvent } from '../../kernel/core/event.js';
 import { isRecord } from '../../kernel/core/json.js';
@@ -55,7 +56,7 @@ function searchTool(options: MemoryOptions): DefinedTool {
       const events = await pastEvents(options, ctx, query, limit - notes.length);
       const lines = [...notes.map((note) => noteLine(note, options.redact)), ...events.lines];
       const isFromOutside = events.isFromOutside || notes.some(({ approved }) => !approved);
-      return succeeded(`${notes.length} notes and ${events.lines.length} events found`, {
+      return succeeded(`${counted(notes.length, 'note')} and ${counted(events.lines.length, 'event')} found`, {
         output: lines.length === 0 ? 'Nothing was found.' : lines.join('\n'),
         count: lines.length,
         ...(isFromOutside ? { untrusted: true } : {}),

@@ -1,3 +1,4 @@
+import { counted } from '../../kernel/tools/define-tool.js';
 import { maxUnseen, type RunStatus, summaryBeside, type Task, type TaskRun, type Tasks, unseenRuns } from './tasks.js';
 import { localTime as zonedTime, runTimes } from './schedule-parser.js';
 import { CliError, exit } from '../../kernel/console/command.js';
@@ -89,7 +90,7 @@ export async function formatTask(found: Tasks, id: string): Promise<readonly str
     ['machine', task.machine ?? null],
     ['missed', task.missed],
     ['may cost', task.maxCostUsd === null ? null : `$${task.maxCostUsd.toFixed(2)} a run`],
-    ['allowed', task.grants.length === 0 ? null : `${task.grants.length} calls that you allowed`],
+    ['allowed', task.grants.length === 0 ? null : `${counted(task.grants.length, 'call')} that you allowed`],
     ['ends', task.expiresAt === null ? null : zonedTime(task.expiresAt, tz)],
     ['failures', task.failures === 0 ? null : `${task.failures} in a row`],
     ['made', `${localTime(task.createdAt)}${task.madeInSession === null ? '' : ` in session ${task.madeInSession}`}`],

@@ -1,3 +1,4 @@
+import { counted } from '../../kernel/tools/define-tool.js';
 import { type SpentBy, spentBy, type TeamCall, type TeamSpending, type TeamSummary } from './team.js';
 import { hostname } from 'node:os';
 import { CliError, exit } from '../../kernel/console/command.js';
@@ -109,7 +110,7 @@ function sessionCells(row: TeamSummary): readonly string[] {
     row.id,
     row.owner,
     age(Date.now() - row.updatedAt),
-    `${row.events} events`,
+    counted(row.events, 'event'),
     row.model ?? '?',
     row.costUsd === null ? '' : `$${row.costUsd.toFixed(4)}`,
     row.machine ?? '',

@@ -1,3 +1,4 @@
+import { counted } from '../../kernel/tools/define-tool.js';
 import { findScript, pageStyle } from '../../ui/page-look.js';
 import { entryBlock, escaped, markupFor, policyHash } from '../../ui/export-html.js';
 import { entriesOf, type ExportEntry } from '../../ui/export-entries.js';
@@ -192,7 +193,7 @@ export function listPage(rows: readonly SessionSummary[], total: number): string
   const items = rows.map((row) => {
     const name = names.get(row.id) ?? row.id;
     const cost = row.costUsd === null ? '' : ` · ${formatCost(row.costUsd)}`;
-    const facts = `${modelOf(row)} · ${localTime(row.updatedAt)} · ${row.events} events${cost}`;
+    const facts = `${modelOf(row)} · ${localTime(row.updatedAt)} · ${counted(row.events, 'event')}${cost}`;
     return `<li><a href="s/${escaped(row.id)}">${escaped(name)}</a><p>${escaped(facts)}</p>
 <p><code>${escaped(row.cwd)}</code></p></li>`;
   });
