@@ -32,8 +32,9 @@ export interface RequestSettings {
   readonly effort?: string;
 }
 
-/** The parts of the program that send messages for the user. */
-export type MessageSource = 'goal';
+/** Where a message came from: typed at a terminal (or given on the command line), typed there while a turn ran, `agent
+ * send`, the browser page, the HTTP API, an editor, a scheduled task, a goal, the end of a usage limit. */
+export type MessageSource = 'terminal' | 'queue' | 'send' | 'web' | 'api' | 'editor' | 'task' | 'goal' | 'limit';
 
 /** `note`: the user did not type this; the program informs the model of a change. `command`: the user typed a command,
  * and this is the text that it expands to. `typed`: what the user typed, where the text has more. `withdrawn`: files

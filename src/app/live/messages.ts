@@ -1,0 +1,114 @@
+import type { MessageSource } from '../../kernel/core/event.js';
+import type { FollowerApproval } from '../open-followers.js';
+
+/** The protocol between the process that owns a session and its clients: one JSON value on each line, both ways, over
+ * `live/<session>.sock`, which only its user can open. A client speaks first, with `hello`. Whoever reads skips a type
+ * that it does not know, so processes of other versions can talk. Schema: `config/session-protocol.schema.json`. */
+
+/** What a client is. `terminal`: its keys go to the owner, which draws its screen. */
+export type ClientKind = 'watch' | 'web' | 'api' | 'editor' | 'send' | 'ps' | 'terminal';
+
+/** The terminal of a client. `env`: the variables that say what the terminal can do. */
+export interface ClientTerminal {
+  readonly columns: number;
+  readonly rows: number;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** From a client to the owner. `ref`: chosen by the client; the owner's `done` repeats it. */
+export type ClientMessage =
+  | {
+      readonly type: 'hello';
+      readonly client: ClientKind;
+      readonly pid: number;
+      readonly version: string;
+      readonly terminal?: ClientTerminal;
+    }
+  /** Queues a message, or starts a turn with it. A second message with the same `ref` is the same message. `done` comes
+   * once the message is on the disk. */
+  | {
+      readonly type: 'message';
+      readonly ref: string;
+      readonly text: string;
+      readonly source: MessageSource;
+      readonly when: 'steer' | 'after';
+      /** Interrupts the running turn, so that the message is next. */
+      readonly interrupt?: true;
+    }
+  | { readonly type: 'interrupt'; readonly ref: string }
+  /** `shown`: the digest of the question that the client has shown; another one is refused. */
+  | {
+      readonly type: 'answer';
+      readonly ref: string;
+      readonly id: string;
+      readonly shown?: string;
+      readonly answer: 'once' | 'session' | 'deny';
+      readonly message?: string;
+    }
+  /** Ends the owner in order. */
+  | { readonly type: 'stop'; readonly ref: string }
+  /** Of a terminal: what it sent, base64 (the bytes need not be whole characters). */
+  | { readonly type: 'keys'; readonly data: string }
+  | { readonly type: 'size'; readonly columns: number; readonly rows: number }
+  /** The terminal is stopped (Ctrl-Z), and continues. */
+  | { readonly type: 'pause' | 'resume' }
+  /** A program that the owner had it run has ended. */
+  | { readonly type: 'ran'; readonly ref: string; readonly exitCode: number | null };
+
+/** What a session does. Source: the formats of `agent ps`. */
+export type SessionState = 'working' | 'waiting_for_approval' | 'waiting_for_limit' | 'idle';
+
+/** What `agent ps` shows of a session. */
+export interface OwnerFacts {
+  readonly title: string | null;
+  readonly state: SessionState;
+  readonly pid: number;
+  readonly model: string;
+  readonly cost_usd: number;
+  /** ISO 8601, UTC: since when it is in this state. */
+  readonly since: string;
+  readonly cwd: string;
+  /** The clients, and the terminal of the owner if it has one. */
+  readonly clients: number;
+}
+
+/** From the owner to a client. `state` comes first, and again where a client was too slow. `text` is a part of the answer
+ * that is not recorded yet; `after` is the number of the last event before that answer, so the event of the answer,
+ * whose number is greater, replaces the text. */
+export type OwnerMessage =
+  | {
+      readonly type: 'state';
+      readonly busy: boolean;
+      readonly questions: readonly FollowerApproval[];
+      readonly text: string;
+      readonly after: number;
+      readonly facts: OwnerFacts;
+    }
+  | { readonly type: 'event'; readonly seq: number }
+  | { readonly type: 'text'; readonly text: string; readonly after: number }
+  | { readonly type: 'void' }
+  | { readonly type: 'output'; readonly callId: string; readonly text: string }
+  | { readonly type: 'question'; readonly question: FollowerApproval }
+  | { readonly type: 'answered'; readonly id: string }
+  | { readonly type: 'busy'; readonly busy: boolean }
+  /** What became of a message. `problem`: why it was refused; `code` for programs. */
+  | {
+      readonly type: 'done';
+      readonly ref: string;
+      readonly problem?: string;
+      readonly code?: 'changed' | 'answered' | 'unknown' | 'failed';
+    }
+  /** To a terminal: what to print, base64. */
+  | { readonly type: 'screen'; readonly data: string }
+  /** To a terminal: a program to run on it, such as an editor. `ran` says how it ended. */
+  | {
+      readonly type: 'run';
+      readonly ref: string;
+      readonly command: readonly string[];
+      readonly cwd: string;
+      readonly env: Readonly<Record<string, string>>;
+    }
+  /** To a terminal: open a session in its own process, with these arguments of `agent`. */
+  | { readonly type: 'open'; readonly arguments: readonly string[] }
+  /** The owner lets the client go, in order. `detached`: the session goes on without it. */
+  | { readonly type: 'end'; readonly exitCode: number; readonly detached: boolean; readonly text: string };
