@@ -39,7 +39,8 @@ import {
   resumedModel,
 } from './model-resolution.js';
 import { type OpenedModel, openModel } from './open-model.js';
-import { openFollowers } from './open-followers.js';
+import { openOwner } from './live/open-owner.js';
+import type { Owner } from './live/owner-host.js';
 import { openPictures, type Pictures } from '../kernel/console/pictures.js';
 import { provided } from './features.js';
 import { keepMode, modeChange } from './kept-mode.js';
@@ -164,6 +165,8 @@ export interface Assembly {
   readonly session: Session;
   readonly row: SessionRow;
   readonly model: OpenedModel;
+  /** Other processes reach the session through it. */
+  readonly owner: Owner;
   readonly notices: readonly Notice[];
   /** Knows the secrets of this session. */
   readonly secrets: SecretGuard;
@@ -211,12 +214,14 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
   });
   records.unshift(session.record);
   const save = createLastSave(records, lastSaveHost);
+  const owner = openOwner(session, { settings, store: run.store, row });
   const detach = attachObservers(run, session, secrets);
   const since = await collectNotices(session, () => bringUpToDate(session, opened, { model, prompt, line }, run));
   return {
     session,
     row,
     model,
+    owner,
     secrets,
     notices: [...notices, ...since],
     save,
@@ -224,6 +229,7 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
       await recordMode(run, session);
       return await endSession({ session, records, save }, async () => {
         await detach();
+        owner.close();
         await opened.release().catch(() => undefined);
         models.close();
         roleModels.close();
@@ -301,18 +307,12 @@ async function beginningOf(
   };
 }
 
-/** Notes where turns end, and has features and other screens follow the session. Returns what ends all that. */
-function attachObservers(
-  { parts, lasting, settings }: Run,
-  session: Session,
-  secrets: SecretGuard,
-): () => Promise<void> {
+/** Notes where turns end, and has features follow the session. Returns what ends all that. */
+function attachObservers({ parts, lasting }: Run, session: Session, secrets: SecretGuard): () => Promise<void> {
   const note = lasting && noteEnds(session, lasting.ends);
-  const letGo = openFollowers(session, settings);
   const unfollow = parts.follow({ session, mask: (text) => secrets.text(text) });
   return async () => {
     unfollow();
-    letGo();
     await note?.();
   };
 }

@@ -1,5 +1,5 @@
 import type { Clock, Schedule } from '../kernel/core/runtime.js';
-import type { SessionPort } from '../kernel/core/session-port.js';
+import type { QueuedMessage, SessionPort } from '../kernel/core/session-port.js';
 import type { FirstFrame, InputPort, Notify, OutputPort } from './terminal/streams.js';
 import type { DesktopNotification } from '../kernel/console/slash-command.js';
 import type { StatusFacts } from './components/status-line.js';
@@ -185,6 +185,8 @@ export interface ReplHandle {
   remind(said: DesktopNotification): void;
   /** As if the user had sent it: a command runs, anything else goes to the model. */
   submit(text: string): void;
+  /** Takes a message from elsewhere: it goes to the model, or waits in the queue. */
+  receive(message: QueuedMessage): void;
   /** Draws the status line again. */
   refresh(): void;
   /** Gives the terminal back without ending (before another program takes it); `resume` takes it again. */

@@ -1,4 +1,4 @@
-import type { AgentEvent, SessionPort } from '../kernel/core/session-port.js';
+import type { AgentEvent, QueuedMessage, SessionPort } from '../kernel/core/session-port.js';
 import { withAnswers } from './terminal/answers.js';
 import type { InputEvent } from './terminal/keyboard.js';
 import { readKeys } from './terminal/read-keys.js';
@@ -265,6 +265,9 @@ class ScreenRepl implements ReplHandle {
 
   submit(text: string): void {
     if (!this.#closed) this.#turns.submit(text);
+  }
+  receive(message: QueuedMessage): void {
+    this.#turns.receive(message);
   }
   refresh(): void {
     this.#echo();

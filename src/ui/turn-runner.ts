@@ -1,6 +1,6 @@
 import { type Event, knownEvent, typedText } from '../kernel/core/event.js';
 import type { Clock } from '../kernel/core/runtime.js';
-import type { AgentEvent, QueuedMessage, SessionPort } from '../kernel/core/session-port.js';
+import type { AgentEvent, QueuedMessage, SentBy, SessionPort } from '../kernel/core/session-port.js';
 import { fitWidth } from './terminal/rows.js';
 import { createSanitizer, sanitize } from '../kernel/core/sanitize.js';
 import { hasTitle, notify, reportFocus, setTitle } from './terminal/streams.js';
@@ -36,6 +36,8 @@ export interface Turns {
   sendFirst(text: string): void;
   /** Sends a message, or queues it. */
   send(text: string, when: QueuedMessage['when']): void;
+  /** Takes a message from elsewhere: runs it, or queues it. It is never a command. */
+  receive(message: QueuedMessage): void;
   /** Interrupts the turn. */
   interrupt(): void;
   /** Cancels the `!command`s that run, else the slash commands. Returns false if there is none. */
@@ -47,7 +49,7 @@ export interface Turns {
   /** Continues with another session and interrupts the turn of the current one. The queue moves if no turn runs, or
    * with `keepsQueue`. */
   attach(session: SessionPort, keepsQueue: boolean): void;
-  /** Empties the queue and returns it as one text. */
+  /** Empties the queue of what was typed here, and returns it as one text. */
   takeBack(): string;
   busy(): boolean;
 }
@@ -106,6 +108,14 @@ class TurnQueue implements Turns {
     for (const message of later) this.#session.enqueue(message);
   }
 
+  receive(message: QueuedMessage): void {
+    this.#d.onSend(() => {
+      if (this.busy())
+        this.#session.enqueue(this.#queue.some(({ typed }) => typed) ? { ...message, when: 'after' } : message);
+      else void this.#runTurn(message.text, sentBy(message));
+    });
+  }
+
   interrupt(): void {
     this.#session.interrupt();
   }
@@ -135,7 +145,9 @@ class TurnQueue implements Turns {
   }
 
   takeBack(): string {
-    return joinMessages(this.#session.takeQueue());
+    const queue = this.#session.takeQueue();
+    for (const message of queue.filter(isFromElsewhere)) this.#session.enqueue(message);
+    return joinMessages(queue.filter((message) => !isFromElsewhere(message)));
   }
   busy(): boolean {
     return this.#isHeldUp() || this.#session.busy();
@@ -206,11 +218,11 @@ class TurnQueue implements Turns {
     return running.length > 0;
   }
 
-  async #runTurn(text: string): Promise<void> {
+  async #runTurn(text: string, from?: SentBy): Promise<void> {
     const session = this.#session;
     this.#ownTurns++;
     try {
-      await session.submit(text);
+      await session.submit(text, from);
     } catch (error) {
       this.#d.onFailure(error instanceof Error ? error.message : String(error));
     }
@@ -225,19 +237,24 @@ class TurnQueue implements Turns {
     while (!this.#gone && !this.busy()) {
       const next = this.#takeNext();
       if (next === null) return;
-      if (!next.typed || !this.#take(next.text, shellLine(next.text))) void this.#runTurn(next.text);
+      const { text, from, typed } = next;
+      if (!typed || !this.#take(text, shellLine(text))) void this.#runTurn(text, from);
     }
   }
 
-  /** Takes the messages up to the next command as one message, or one command. The rest may not overtake them. */
-  #takeNext(): { readonly text: string; readonly typed: boolean } | null {
+  /** Takes the messages up to the next command as one message, or one command, or one message from elsewhere. The rest
+   * may not overtake them. */
+  #takeNext(): { readonly text: string; readonly typed: boolean; readonly from?: SentBy } | null {
     const queue = this.#session.takeQueue();
     const [first] = queue;
     if (!first) return null;
-    const command = queue.findIndex(({ text, typed }) => typed === true || text.startsWith('/'));
-    const count = command < 0 ? queue.length : Math.max(1, command);
+    const single = queue.findIndex(
+      (message) => message.typed === true || isFromElsewhere(message) || message.text.startsWith('/'),
+    );
+    const count = single < 0 ? queue.length : Math.max(1, single);
     for (const later of queue.slice(count)) this.#session.enqueue({ ...later, when: 'after' });
-    return { text: joinMessages(queue.slice(0, count)), typed: first.typed === true };
+    const from = sentBy(first);
+    return { text: joinMessages(queue.slice(0, count)), typed: first.typed === true, ...(from ? { from } : {}) };
   }
 
   /** Follows the queue, and the end of turns that began elsewhere, such as a compaction. */
@@ -254,6 +271,16 @@ class TurnQueue implements Turns {
       this.#runQueue();
     });
   }
+}
+
+/** Returns true for a message of another process, which stays what it is: it is not joined with others. */
+function isFromElsewhere({ id }: QueuedMessage): boolean {
+  return id !== undefined;
+}
+
+/** Returns who sent a message from elsewhere; undefined for one that was typed here. */
+function sentBy({ source, id }: QueuedMessage): SentBy | undefined {
+  return id === undefined || source === undefined ? undefined : { source, note: false, id };
 }
 
 function joinMessages(messages: readonly QueuedMessage[]): string {

@@ -1,15 +1,31 @@
 import type { MessageSource } from '../../kernel/core/event.js';
-import type { FollowerApproval } from '../open-followers.js';
 
 /** The protocol between the process that owns a session and its clients: one JSON value on each line, both ways, over
  * `live/<session>.sock`, which only its user can open. A client speaks first, with `hello`. Whoever reads skips a type
  * that it does not know, so processes of other versions can talk. Schema: `config/session-protocol.schema.json`. */
 
-/** What a client is. `terminal`: its keys go to the owner, which draws its screen. */
-export type ClientKind = 'watch' | 'web' | 'api' | 'editor' | 'send' | 'ps' | 'terminal';
+/** A question of the owner as a client shows it. */
+export interface FollowerApproval {
+  readonly id: string;
+  readonly tool: string;
+  readonly risk: string;
+  /** The act, as the prompt names it: `Run this command?  Dangerous: deletes recursively`. */
+  readonly head: string;
+  /** All that the call would do, a row each. */
+  readonly rows: readonly string[];
+  readonly reasons: readonly string[];
+  readonly targets: readonly string[];
+  /** The calls that "yes, in this session" would allow; null if it allows only this exact call. */
+  readonly rules: string | null;
+  /** The digest of all the above. An answer names it. */
+  readonly shown: string;
+}
+
+/** The kind of a client. `terminal`: its keys go to the owner, which draws its screen. */
+type ClientKind = 'watch' | 'web' | 'api' | 'editor' | 'send' | 'ps' | 'terminal';
 
 /** The terminal of a client. `env`: the variables that say what the terminal can do. */
-export interface ClientTerminal {
+interface ClientTerminal {
   readonly columns: number;
   readonly rows: number;
   readonly env: Readonly<Record<string, string>>;
@@ -36,7 +52,7 @@ export type ClientMessage =
       readonly interrupt?: true;
     }
   | { readonly type: 'interrupt'; readonly ref: string }
-  /** `shown`: the digest of the question that the client has shown; another one is refused. */
+  /** `shown`: of the question that the client has shown. An answer that allows the call is refused without it. */
   | {
       readonly type: 'answer';
       readonly ref: string;
@@ -55,11 +71,12 @@ export type ClientMessage =
   /** A program that the owner had it run has ended. */
   | { readonly type: 'ran'; readonly ref: string; readonly exitCode: number | null };
 
-/** What a session does. Source: the formats of `agent ps`. */
+/** The activity of a session. Source: the formats of `agent ps`. */
 export type SessionState = 'working' | 'waiting_for_approval' | 'waiting_for_limit' | 'idle';
 
-/** What `agent ps` shows of a session. */
+/** A session as `agent ps` shows it. */
 export interface OwnerFacts {
+  readonly session_id: string;
   readonly title: string | null;
   readonly state: SessionState;
   readonly pid: number;
@@ -91,10 +108,12 @@ export type OwnerMessage =
   | { readonly type: 'question'; readonly question: FollowerApproval }
   | { readonly type: 'answered'; readonly id: string }
   | { readonly type: 'busy'; readonly busy: boolean }
-  /** What became of a message. `problem`: why it was refused; `code` for programs. */
+  /** Reports what became of a message. `problem`: why it was refused; `code` for programs. `kept`: the message is on the disk,
+   * and the session gets it when it is opened the next time. */
   | {
       readonly type: 'done';
       readonly ref: string;
+      readonly kept?: true;
       readonly problem?: string;
       readonly code?: 'changed' | 'answered' | 'unknown' | 'failed';
     }
@@ -110,5 +129,12 @@ export type OwnerMessage =
     }
   /** To a terminal: open a session in its own process, with these arguments of `agent`. */
   | { readonly type: 'open'; readonly arguments: readonly string[] }
-  /** The owner lets the client go, in order. `detached`: the session goes on without it. */
+  /** The owner lets the client go, in order. `detached`: the session continues without it. */
   | { readonly type: 'end'; readonly exitCode: number; readonly detached: boolean; readonly text: string };
+
+/** The first message of a client. */
+export type Hello = Extract<ClientMessage, { readonly type: 'hello' }>;
+/** The outcome of a message of a client. */
+export type Done = Extract<OwnerMessage, { readonly type: 'done' }>;
+/** The first message to a client. */
+export type OwnerState = Extract<OwnerMessage, { readonly type: 'state' }>;

@@ -16,6 +16,7 @@ import type { View } from '../../ui/view.js';
 import type { OwnStatus } from './status-command.js';
 import { createLineCount, type StatusDetails, statusInput, type StatusMoment } from './status-input.js';
 import { isPlainTerminal } from '../../ui/early-frame.js';
+import type { OwnerHost } from '../../app/live/owner-host.js';
 import { createAgentSession, type Assembly, type Run } from '../../app/create-session.js';
 import { repositoryRoot } from '../../app/instructions/instruction-places.js';
 import { chosenRow } from '../../app/find-session.js';
@@ -33,6 +34,8 @@ export interface ReplSessions {
   /** Starts to read the rest of a long session, once the screen shows its end. */
   readRest(): void;
   current(): Assembly;
+  /** Sets what the front end does for other processes, in this session and those that are opened later. */
+  serve(host: OwnerHost): void;
   /** The title that the current session was given, or null. */
   title(): string | null;
   rename(title: string): Promise<void>;
@@ -103,6 +106,7 @@ export async function openReplSessions(run: Run, choice: SessionChoice): Promise
     return opened;
   };
   const naming = createNaming(run, current, end?.title ?? null);
+  let host: OwnerHost = {};
   let readRest = (): void => {
     /* Nothing waits for it. */
   };
@@ -116,6 +120,7 @@ export async function openReplSessions(run: Run, choice: SessionChoice): Promise
       await wait(paintMs);
     }
     opened = await createAgentSession(run, choice, true);
+    opened.owner.serve(host);
     await naming.begin(opened);
   })();
   if (end) ready.catch(() => undefined);
@@ -128,12 +133,17 @@ export async function openReplSessions(run: Run, choice: SessionChoice): Promise
       readRest();
     },
     current,
+    serve: (next) => {
+      host = next;
+      opened?.owner.serve(host);
+    },
     title: naming.title,
     rename: naming.rename,
     open: async (next) => {
       const old = current();
       const other = await createAgentSession(run, { ...next, after: old.session.ref() }, true);
       opened = other;
+      other.owner.serve(host);
       await naming.begin(other);
       old.session.interrupt();
       unsaved += await old.close();

@@ -1,5 +1,5 @@
 import type { Question } from '../../kernel/core/policy.js';
-import type { AgentEvent, SessionPort } from '../../kernel/core/session-port.js';
+import type { AgentEvent, QueuedMessage, SessionPort } from '../../kernel/core/session-port.js';
 import { createHiddenLine, type HiddenLine } from '../../kernel/console/hidden-line.js';
 import { createSanitizer, sanitize, type Sanitizer } from '../../kernel/core/sanitize.js';
 import type { DesktopNotification } from '../../kernel/console/slash-command.js';
@@ -134,6 +134,9 @@ class PlainRepl implements ReplHandle {
   }
   submit(text: string): void {
     this.#turns.submit(text);
+  }
+  receive(message: QueuedMessage): void {
+    this.#turns.receive(message);
   }
   refresh(): void {
     /* There is no status line. */

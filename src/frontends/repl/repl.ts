@@ -287,6 +287,12 @@ async function whenReady(
   }
   const { session, notices, model } = sessions.current();
   if (shown !== session) handle.attach(session, 'shown');
+  sessions.serve({
+    deliver: (message) => {
+      handle.receive(message);
+    },
+    ownTerminals: () => 1,
+  });
   for (const notice of [...run.notices(), ...notices]) handle.notice(notice.level, notice.message);
   const { keys } = run.settings;
   keys.refused.listen(() => {

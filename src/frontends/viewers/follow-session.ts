@@ -1,20 +1,9 @@
-import { parseJson } from '../../kernel/core/json.js';
-import { chmodSync, rmSync } from 'node:fs';
-import { createServer, type Server, type Socket } from 'node:net';
-import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { CliError, exit } from '../../kernel/console/command.js';
-import { ensurePrivateDirectory } from '../../kernel/config/settings-file.js';
+import { connectOwner, type OwnerClient, type OwnerRequest } from '../../app/live/connect-owner.js';
+import type { Done, FollowerApproval, Hello, OwnerMessage } from '../../app/live/messages.js';
+import { endsText } from '../../app/live/session-state.js';
 import type { Event } from '../../kernel/core/event.js';
-import { isRecord } from '../../kernel/core/json.js';
 import type { SessionLog } from '../../kernel/core/store.js';
-import {
-  endsText,
-  onLines,
-  removeDeadSockets,
-  type FollowerMessage,
-  type FollowerApproval,
-} from '../../app/open-followers.js';
 
 /** An update for a follower: the events of the log, each once and in order, and what is not in the log (yet). `text`: the
  * whole answer so far; the event of the answer replaces it. `live`: whether the process that runs the session is
@@ -24,17 +13,12 @@ export type SessionUpdate =
   | { readonly type: 'live'; readonly live: boolean; readonly busy: boolean }
   | { readonly type: 'question'; readonly question: FollowerApproval }
   | { readonly type: 'text'; readonly text: string }
-  | Extract<FollowerMessage, { readonly type: 'void' | 'output' | 'answered' }>;
-
-interface FollowAnswer {
-  readonly id: string;
-  readonly answer: 'once' | 'session' | 'deny';
-  readonly message?: string;
-}
+  | Extract<OwnerMessage, { readonly type: 'void' | 'output' | 'answered' }>;
 
 export interface Following {
-  /** False where the session is not heard. */
-  answer(said: FollowAnswer): boolean;
+  /** Sends a message to the process that runs the session. Resolves to what became of it, or to null where no process
+   * runs it or none answered. */
+  request(message: OwnerRequest): Promise<Done | null>;
   close(): Promise<void>;
 }
 
@@ -46,66 +30,61 @@ export interface ChangeNotifier {
   listen(ring: () => void): Promise<(() => Promise<void>) | null>;
 }
 
-/** A socket's address takes no longer path. Source: unix(7), `sun_path`, of which macOS has 104 bytes. */
-const longestPath = 103;
+/** The interval of looking for a process that runs the session. */
+const betweenConnectsMs = 250;
 
-/** Follows a session, whether it runs now or later. `see` is called with all events on record first. Throws a
- * `CliError` where no socket can be opened. */
+/** The kind of the follower, and the notifier of a log on a server. */
+export interface FollowOptions {
+  readonly client: Hello['client'];
+  readonly bell?: ChangeNotifier | undefined;
+}
+
+/** Follows a session, whether it runs now or later. `see` is called with all events on record first. */
 export async function followSession(
   store: Pick<SessionLog, 'load' | 'tail'>,
-  folder: string,
+  files: { readonly data: string },
   sessionId: string,
   see: (seen: SessionUpdate) => void,
-  bell?: ChangeNotifier,
+  { client, bell }: FollowOptions,
 ): Promise<Following> {
-  ensurePrivateDirectory(folder);
-  removeDeadSockets(folder);
-  const path = join(folder, `${sessionId}.${process.pid}.sock`);
-  const sockets = new Set<Socket>();
   const ended = new AbortController();
   const record = new Reader(store, sessionId, see);
   await record.readAll();
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => undefined);
-    socket.on('close', () => {
-      sockets.delete(socket);
-      if (sockets.size === 0 && !ended.signal.aborted) void record.left(() => sockets.size === 0);
-    });
-    onLines(socket, (line) => {
-      void record.take(line);
-    });
-  });
-  await listening(server, path);
+  let owner: OwnerClient | null = null;
+  const stay = async (): Promise<void> => {
+    while (!ended.signal.aborted) {
+      const early: OwnerMessage[] = [];
+      let take = (message: OwnerMessage): void => {
+        early.push(message);
+      };
+      const onMessage = (message: OwnerMessage): void => {
+        take(message);
+      };
+      owner = await connectOwner(files, sessionId, { client, onMessage }).catch(() => null);
+      if (ended.signal.aborted) owner?.close();
+      if (owner) {
+        take = (message) => void record.take(message);
+        for (const message of [owner.state, ...early]) take(message);
+        await owner.closed;
+        owner = null;
+      }
+      if (ended.signal.aborted) return;
+      await record.left();
+      await wait(betweenConnectsMs, undefined, { signal: ended.signal }).catch(() => undefined);
+    }
+  };
+  const staying = stay();
   const polling = poll(record, ended.signal, bell?.everyMs ?? betweenReadsMs);
   const silence = await bell?.listen(() => void record.readNew()).catch(() => null);
   return {
-    answer: (said) => {
-      for (const socket of sockets) socket.write(`${JSON.stringify(said)}\n`);
-      return sockets.size > 0;
-    },
+    request: async (message) => (await owner?.request(message)) ?? null,
     close: async () => {
       ended.abort();
-      for (const socket of sockets) socket.destroy();
-      server.close();
-      rmSync(path, { force: true });
+      owner?.close();
       await silence?.();
-      await polling;
+      await Promise.all([staying, polling]);
     },
   };
-}
-
-async function listening(server: Server, path: string): Promise<void> {
-  if (path.length > longestPath)
-    throw new CliError(exit.failed, `the socket path is too long: ${path}`, 'Set AGENT_HOME to a shorter path.');
-  rmSync(path, { force: true });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => {
-      reject(new CliError(exit.failed, `the session cannot be followed: ${error.message}`, `Look at ${path}.`));
-    });
-    server.listen(path, resolve);
-  });
-  chmodSync(path, 0o600);
 }
 
 async function poll(record: Reader, signal: AbortSignal, everyMs: number): Promise<void> {
@@ -124,6 +103,8 @@ class Reader {
   /** The number of the last event that ended a text. */
   #answered = 0;
   #text = '';
+  /** Null until it is known. */
+  #isLive: boolean | null = null;
   #last: Promise<void> = Promise.resolve();
 
   constructor(store: Pick<SessionLog, 'load' | 'tail'>, sessionId: string, see: (seen: SessionUpdate) => void) {
@@ -142,20 +123,18 @@ class Reader {
     return this.#next(() => this.#readTo(this.#seen + 1));
   }
 
-  /** Takes a line of the process that runs the session. */
-  take(line: string): Promise<void> {
-    return this.#next(async () => {
-      const told = toldIn(line);
-      if (told) await this.#take(told);
-    });
+  /** Takes a message of the process that runs the session. */
+  take(message: OwnerMessage): Promise<void> {
+    return this.#next(() => this.#take(message));
   }
 
-  /** Reports that this process has left, once its lines are taken and its last events read, if `isGone` then. */
-  left(isGone: () => boolean): Promise<void> {
+  /** Reports that no process runs the session, once the messages of the last one are taken and its last events read. */
+  left(): Promise<void> {
     return this.#next(async () => {
+      if (this.#isLive === false) return;
       await this.#readTo(this.#seen + 1);
-      if (!isGone()) return;
       this.#text = '';
+      this.#isLive = false;
       this.#see({ type: 'live', live: false, busy: false });
     });
   }
@@ -186,14 +165,15 @@ class Reader {
     this.#hand(events);
   }
 
-  async #take(told: FollowerMessage): Promise<void> {
+  async #take(told: OwnerMessage): Promise<void> {
     switch (told.type) {
       case 'event':
         if (told.seq > this.#seen) await this.#readTo(told.seq);
         return;
       case 'state':
+        this.#isLive = true;
         await this.#readTo(this.#seen + 1);
-        await this.#takeText(told.text ?? '', told.after, true);
+        await this.#takeText(told.text, told.after, true);
         this.#see({ type: 'live', live: true, busy: told.busy });
         for (const question of told.questions) this.#see({ type: 'question', question });
         return;
@@ -212,33 +192,25 @@ class Reader {
       case 'answered':
         this.#see(told);
         return;
+      case 'done':
+      case 'screen':
+      case 'run':
+      case 'open':
+      case 'end':
+        return; // Not for followers.
       default:
-        told satisfies never;
+        told satisfies never; // Another version may send what this one does not know.
     }
   }
 
   /** Takes a part of the answer in flight, or all of it so far. An answer that the log has by now is left out. */
-  async #takeText(part: string, after: number | undefined, isWhole: boolean): Promise<void> {
-    if (after !== undefined && after > this.#seen) await this.#readTo(after);
-    const isRecorded = after !== undefined && this.#answered > after;
+  async #takeText(part: string, after: number, isWhole: boolean): Promise<void> {
+    if (after > this.#seen) await this.#readTo(after);
+    const isRecorded = this.#answered > after;
     if (isRecorded && !isWhole) return;
     const text = isRecorded ? '' : isWhole ? part : this.#text + part;
     if (text === this.#text) return;
     this.#text = text;
     this.#see({ type: 'text', text });
-  }
-}
-
-const kinds: readonly string[] = ['state', 'event', 'text', 'void', 'output', 'question', 'answered', 'busy'];
-
-/** The other side is this program, of this version or another. */
-function toldIn(line: string): FollowerMessage | null {
-  try {
-    const value: unknown = parseJson(line);
-    return isRecord(value) && typeof value.type === 'string' && kinds.includes(value.type)
-      ? (value as FollowerMessage)
-      : null;
-  } catch {
-    return null;
   }
 }

@@ -12,7 +12,8 @@ import { totalsOf } from '../../ui/view.js';
 import { endedFromOutside } from '../../ui/ending.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { print } from '../../kernel/console/print.js';
-import { betweenIdleLooksMs, endsText, followersFolder, type FollowerApproval } from '../../app/open-followers.js';
+import type { FollowerApproval } from '../../app/live/messages.js';
+import { endsText } from '../../app/live/session-state.js';
 import { openRecord } from '../../app/open-record.js';
 import { readSettings } from '../../app/settings.js';
 import { type Following, followSession, type SessionUpdate } from './follow-session.js';
@@ -25,7 +26,7 @@ export async function servePages(options: RootOptions, { port }: { readonly port
   const settings = await readSettings(options);
   const { store } = await openRecord(settings, () => undefined);
   try {
-    const pages = new Pages(store, followersFolder(settings.config.files));
+    const pages = new Pages(store, settings.config.files);
     const ended = endedFromOutside();
     const address = await pages.listen(port);
     print(`${address}\nAnyone with this address can read every session and answer its prompts. Ctrl-C ends it.\n`);
@@ -51,9 +52,14 @@ class Refusal extends Error {
   }
 }
 
+/** The folder of the data, where sessions that run are found. */
+interface Files {
+  readonly data: string;
+}
+
 class Pages {
   readonly #store: Store;
-  readonly #folder: string;
+  readonly #files: Files;
   readonly #token = randomBytes(24).toString('base64url');
   /** Path prefix of the pages in a browser. A cookie is sent to every port of this machine, but only below its path,
    * which no other server knows. */
@@ -62,9 +68,9 @@ class Pages {
   readonly #server: Server;
   #port = 0;
 
-  constructor(store: Store, folder: string) {
+  constructor(store: Store, files: Files) {
     this.#store = store;
-    this.#folder = folder;
+    this.#files = files;
     this.#server = createServer((request, response) => {
       this.#respond(request, response).catch((error: unknown) => {
         const status = error instanceof Refusal ? error.status : 500;
@@ -165,7 +171,7 @@ class Pages {
     if (response.destroyed) return;
     response.writeHead(200, { ...always, 'content-type': 'text/event-stream' });
     const last = Number(request.headers['last-event-id'] ?? after);
-    const open = this.#rooms.get(id) ?? { room: Room.open(this.#store, this.#folder, id), pages: 0 };
+    const open = this.#rooms.get(id) ?? { room: Room.open(this.#store, this.#files, id), pages: 0 };
     this.#rooms.set(id, open);
     open.pages++;
     response.on('close', () => {
@@ -182,11 +188,16 @@ class Pages {
   async #answer(id: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (request.headers['content-type'] !== 'application/json') throw new Refusal(415, 'Send the answer as JSON.');
     const said = parseBody(await bodyOf(request));
-    const { id: question, answer } = isRecord(said) ? said : {};
-    if (typeof question !== 'string' || (answer !== 'once' && answer !== 'session' && answer !== 'deny'))
-      throw new Refusal(400, 'Send an id and once, session or deny.');
+    const { id: question, answer, shown } = isRecord(said) ? said : {};
+    if (
+      typeof question !== 'string' ||
+      typeof shown !== 'string' ||
+      (answer !== 'once' && answer !== 'session' && answer !== 'deny')
+    )
+      throw new Refusal(400, 'Send an id, what was shown, and once, session or deny.');
     const room = await this.#rooms.get(id)?.room;
-    if (!room?.answer(question, answer)) throw new Refusal(409, 'This prompt is already closed.');
+    const problem = room ? await room.answer(question, answer, shown) : 'This prompt is already closed.';
+    if (problem !== null) throw new Refusal(409, problem);
     plain(response, 200, 'answered');
   }
 }
@@ -207,8 +218,6 @@ interface Client {
 
 /** The time between two updates of the pages, at least. */
 const frameMs = 100;
-/** A session that runs connects within this time. */
-const longestConnectMs = betweenIdleLooksMs + 500;
 const mostOutputBytes = 16 * 1024;
 
 class Room {
@@ -231,22 +240,18 @@ class Room {
   /** Something has come since the last painting began. */
   #isDirty = false;
   #paintedAt = -Infinity;
-  readonly #waiting: NodeJS.Timeout;
 
   private constructor(store: Store) {
     this.#store = store;
-    this.#waiting = setTimeout(() => {
-      if (this.#state === '') this.#state = 'not running';
-      this.#soon();
-    }, longestConnectMs).unref();
   }
 
-  static async open(store: Store, folder: string, id: string): Promise<Room> {
+  static async open(store: Store, files: Files, id: string): Promise<Room> {
     const room = new Room(store);
-    room.#following = await followSession(store, folder, id, (seen) => {
+    const see = (seen: SessionUpdate): void => {
       room.#see(seen);
       room.#soon();
-    });
+    };
+    room.#following = await followSession(store, files, id, see, { client: 'web' });
     return room;
   }
 
@@ -261,12 +266,13 @@ class Room {
     for (const client of this.#clients) if (client.response === response) this.#clients.delete(client);
   }
 
-  answer(id: string, answer: 'once' | 'session' | 'deny'): boolean {
-    return this.#questions.has(id) && this.#following?.answer({ id, answer }) === true;
+  /** Returns null, or the reason why the answer does not count. */
+  async answer(id: string, answer: 'once' | 'session' | 'deny', shown: string): Promise<string | null> {
+    const done = await this.#following?.request({ type: 'answer', id, answer, shown });
+    return done ? (done.problem ?? null) : 'This session does not run any more.';
   }
 
   async close(): Promise<void> {
-    clearTimeout(this.#waiting);
     if (this.#timer) clearTimeout(this.#timer);
     await this.#following?.close();
     for (const { response } of this.#clients) response.end();

@@ -7,7 +7,7 @@ import { distinctTitles, localTime, oneLine } from '../../kernel/console/line-ou
 import type { Event } from '../../kernel/core/event.js';
 import type { Blob, SearchHit, SessionRow, SessionSummary } from '../../kernel/core/store.js';
 import { formatCost } from '../../ui/item-lines.js';
-import type { FollowerApproval } from '../../app/open-followers.js';
+import type { FollowerApproval } from '../../app/live/messages.js';
 
 const style = `${pageStyle}
 .list {
@@ -138,13 +138,13 @@ source.onerror = () => {
   state.textContent = 'not connected';
 };
 asks.addEventListener('click', async (event) => {
-  const { id, answer } = event.target.dataset;
+  const { id, answer, shown } = event.target.dataset;
   if (!answer) return;
   for (const button of asks.querySelectorAll('button')) button.disabled = true;
   const reply = await fetch(location.pathname + '/answer', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ id, answer }),
+    body: JSON.stringify({ id, answer, shown }),
   });
   if (!reply.ok) {
     state.textContent = await reply.text();
@@ -296,9 +296,9 @@ export function askBlocks(questions: readonly FollowerApproval[]): string {
   return questions.map(askBlock).join('');
 }
 
-function askBlock({ id, tool, head = `Allow ${tool}?`, rows, reasons, targets, rules }: FollowerApproval): string {
+function askBlock({ id, head, rows, reasons, targets, rules, shown }: FollowerApproval): string {
   const button = (answer: string, text: string): string =>
-    `<button type="button" data-id="${escaped(id)}" data-answer="${answer}">${escaped(text)}</button>`;
+    `<button type="button" data-id="${escaped(id)}" data-shown="${shown}" data-answer="${answer}">${escaped(text)}</button>`;
   const inSession = `Yes, and don't ask again for ${rules ?? 'this exact call'} in this session`;
   const why = [...reasons.map((reason) => `! ${reason}`), ...targets.map((target) => `→ ${target}`)];
   return `<section class="ask"><strong>${escaped(head)}</strong>

@@ -20,7 +20,7 @@ import { eraseRows, outputColumns, outputIsTerminal, outputRows, print } from '.
 import { configuredTheme, terminalFacts } from '../repl/terminal-theme.js';
 import { newestHere } from '../../app/find-session.js';
 import { directoryId } from '../../kernel/disk/directory-id.js';
-import { followersFolder, type FollowerApproval } from '../../app/open-followers.js';
+import type { FollowerApproval } from '../../app/live/messages.js';
 import { openRecord } from '../../app/open-record.js';
 import { readSettings } from '../../app/settings.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
@@ -49,7 +49,7 @@ export async function watchSession(options: RootOptions, request: WatchRequest):
     };
     const ended = endedFromOutside();
     let following: Following | null = null;
-    const opening = followSession(log, followersFolder(settings.config.files), row.id, see, bell).then((opened) => {
+    const opening = followSession(log, settings.config.files, row.id, see, { client: 'watch', bell }).then((opened) => {
       following = opened;
       screen.attach(opened);
     });
@@ -242,7 +242,7 @@ class WatchScreen {
     addAll(this.#out, item.type === 'assistant' ? this.#text.finish(item.text) : itemLines(item, this.#style));
   }
 
-  #ask({ tool, head = `Allow ${tool}?`, rows, reasons, targets, rules }: FollowerApproval): void {
+  #ask({ head, rows, reasons, targets, rules }: FollowerApproval): void {
     const about = decisionText(rules ?? 'this exact call', { lines: false });
     const how = this.#answers
       ? `Type y (yes), s (yes, and don't ask again for ${about} in this session) or n (no), and press Enter.`
@@ -257,12 +257,19 @@ class WatchScreen {
   }
 
   #take(line: string): void {
-    const [id] = this.#questions.keys();
+    const [question] = this.#questions.values();
     const answers = { y: 'once', yes: 'once', s: 'session', n: 'deny', no: 'deny' } as const;
     const answer = Object.entries(answers).find(([word]) => word === line.toLowerCase())?.[1];
-    if (id === undefined || !answer)
-      this.#say('info', id === undefined ? 'There is nothing to answer now.' : 'Type y, s or n.');
-    else this.#following?.answer({ id, answer });
+    if (!question || !answer) this.#say('info', question ? 'Type y, s or n.' : 'There is nothing to answer now.');
+    else void this.#answer(question, answer);
+  }
+
+  async #answer({ id, shown }: FollowerApproval, answer: 'once' | 'session' | 'deny'): Promise<void> {
+    const done = await this.#following?.request({ type: 'answer', id, shown, answer });
+    const problem = done ? done.problem : 'No process runs the session now. Nothing was answered.';
+    if (problem === undefined) return;
+    this.#say('warn', problem);
+    this.#flush();
   }
 
   #say(level: 'info' | 'warn', message: string): void {

@@ -1,4 +1,4 @@
-import { type AttachmentData, type Event, knownEvent } from '../core/event.js';
+import { type AttachmentData, type Event, knownEvent, type MessageSource } from '../core/event.js';
 import type { Attachments, KeptAttachments, Withdrawal } from '../core/files/attached-formats.js';
 import { attachedTo } from '../core/files/attached-formats.js';
 import { type Conversation, type ModelRef } from '../core/projection.js';
@@ -7,6 +7,14 @@ import type { ToolOutcome } from '../core/tool.js';
 import type { TurnDeps } from './dependencies.js';
 
 const noFiles: KeptAttachments = { attachments: [], blobs: [], refused: [] };
+
+/** Returns what the event of a message says of where it came from. */
+export function messageData(
+  source: MessageSource,
+  id?: string,
+): { readonly source: MessageSource; readonly message_id?: string } {
+  return { source, ...(id === undefined ? {} : { message_id: id }) };
+}
 
 /** Records a message of the user with the files that it names. A note informs the model of each file that was
  * refused. */

@@ -9,7 +9,7 @@ import type { Conversation, ModelRef } from '../core/projection.js';
 import type { Fault, Price, Provider } from '../core/provider.js';
 import type { Log, Schedule } from '../core/runtime.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
-import type { AgentEvent } from '../core/session-port.js';
+import type { AgentEvent, QueuedMessage } from '../core/session-port.js';
 import type { SubagentRequest, BoundCall, CallSession, Registry, ToolOutcome } from '../core/tool.js';
 import type { Budget } from './budget.js';
 import type { Recorder } from './recorder.js';
@@ -181,7 +181,7 @@ export interface TurnDeps extends DispatchDeps {
    * rejects. */
   readonly useFallbackModel: (ref: FallbackRef) => Promise<string | null>;
   /** Messages the user sent meanwhile, for delivery now. */
-  readonly takeSteering: () => readonly string[];
+  readonly takeSteering: () => readonly QueuedMessage[];
   /** Takes the notes for the model that arrived during the turn. */
   readonly takeNotes: () => readonly string[];
 }

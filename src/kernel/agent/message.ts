@@ -4,7 +4,7 @@ import { addAll } from '../core/lists.js';
 import type { KeptAttachments } from '../core/files/attached-formats.js';
 import type { Expand, Expansion, ExpansionCall, SentBy, TurnEnd } from '../core/session-port.js';
 import type { Denial, MatchedFile } from '../core/tool.js';
-import { recordUser } from './attached-files.js';
+import { messageData, recordUser } from './attached-files.js';
 import type { TurnDeps } from './dependencies.js';
 import { dispatch, type Dispatched } from './dispatch.js';
 import { answer, uniqueId } from './turn.js';
@@ -69,8 +69,8 @@ async function runCalls(
 }
 
 /** Records a message that a part of the program sends, as it is. */
-export async function recordSent(d: TurnDeps, text: string, { source, note }: SentBy): Promise<null> {
-  const data = { ...(note ? { note: true } : {}), source };
+export async function recordSent(d: TurnDeps, text: string, { source, note, id }: SentBy): Promise<null> {
+  const data = { ...(note ? { note: true } : {}), ...messageData(source, id) };
   await recordUser(d, { content: text, typed: note ? '' : text, data });
   return null;
 }

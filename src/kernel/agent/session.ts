@@ -538,10 +538,10 @@ class LiveSession implements Session {
     return answer;
   }
 
-  #takeSteering(): readonly string[] {
+  #takeSteering(): readonly QueuedMessage[] {
     const now = this.#queue.filter((message) => message.when === 'steer');
     if (now.length > 0) this.#setQueue(this.#queue.filter((message) => message.when !== 'steer'));
-    return now.map((message) => message.text);
+    return now;
   }
 
   #setQueue(queue: readonly QueuedMessage[]): void {

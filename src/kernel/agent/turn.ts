@@ -2,10 +2,10 @@ import { addAll } from '../core/lists.js';
 import { type Envelope, errorEnvelope, type ErrorEnvelope, isError } from '../core/envelope.js';
 import type { CallExtra, ToolCallData, ToolResultData } from '../core/event.js';
 import type { Fault, ReceivedCall } from '../core/provider.js';
-import type { TurnEnd } from '../core/session-port.js';
+import type { QueuedMessage, TurnEnd } from '../core/session-port.js';
 import { firstLine, withoutEnd } from '../core/text.js';
 import type { Binding, Denial } from '../core/tool.js';
-import { keepAttached, recordUser } from './attached-files.js';
+import { keepAttached, messageData, recordUser } from './attached-files.js';
 import { allowanceOf, tokensOf } from './budget.js';
 import { compactionRules, windowIsFull } from './compaction-rules.js';
 import { loadCompaction } from './load-compaction.js';
@@ -74,14 +74,14 @@ async function deliver(d: TurnDeps, signal: AbortSignal): Promise<void> {
   const notes = [...(d.tools.fileNotes?.(d.record.events()) ?? []), ...d.takeNotes()];
   for (const note of notes) await d.record.append({ kind: 'user', content: note, data: { note: true } });
   await tellInstructions(d, signal);
-  for (const text of d.takeSteering()) await steer(d, text, signal);
+  for (const message of d.takeSteering()) await steer(d, message, signal);
 }
 
 /** Records a message that came meanwhile, unless a hook holds it back. */
-async function steer(d: TurnDeps, text: string, signal: AbortSignal): Promise<void> {
+async function steer(d: TurnDeps, { text, source = 'queue', id }: QueuedMessage, signal: AbortSignal): Promise<void> {
   const held = await askAboutPrompt(d, text, false, signal);
   if (held) d.emit({ type: 'notice', level: 'warn', code: 'hook', message: held.message });
-  else await recordUser(d, { content: text, typed: text });
+  else await recordUser(d, { content: text, typed: text, data: messageData(source, id) });
 }
 
 /** Runs the calls of a response, or counts a response without calls that the provider wants to continue. */

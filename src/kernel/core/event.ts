@@ -32,7 +32,7 @@ export interface RequestSettings {
   readonly effort?: string;
 }
 
-/** Where a message came from: typed at a terminal (or given on the command line), typed there while a turn ran, `agent
+/** The origin of a message: typed at a terminal (or given on the command line), typed there while a turn ran, `agent
  * send`, the browser page, the HTTP API, an editor, a scheduled task, a goal, the end of a usage limit. */
 export type MessageSource = 'terminal' | 'queue' | 'send' | 'web' | 'api' | 'editor' | 'task' | 'goal' | 'limit';
 
@@ -42,6 +42,8 @@ export type MessageSource = 'terminal' | 'queue' | 'send' | 'web' | 'api' | 'edi
 interface UserData {
   readonly note?: true;
   readonly source?: MessageSource;
+  /** Identifies a message that another process sent. */
+  readonly message_id?: string;
   readonly command?: CommandData;
   readonly typed?: string;
   readonly attachments?: readonly AttachmentData[];

@@ -42,12 +42,18 @@ export interface QueuedMessage {
   readonly when: 'steer' | 'after';
   /** It is a slash command or a `!command` for the screen, not a message for the model. */
   readonly typed?: true;
+  /** Absent: typed at a terminal. */
+  readonly source?: MessageSource;
+  /** Of a message from elsewhere: it is delivered once, however often it is sent. */
+  readonly id?: string;
 }
 
 /** A part of the program that sends a message. `note`: the text is the program's own, not the user's. */
 export interface SentBy {
   readonly source: MessageSource;
   readonly note: boolean;
+  /** Of a message from elsewhere. The event has it, so that the message is delivered once. */
+  readonly id?: string;
 }
 
 export interface TurnEnd {

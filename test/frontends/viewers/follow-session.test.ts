@@ -1,13 +1,12 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { createConnection, createServer, type Socket } from 'node:net';
-import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import type { OwnerFacts, OwnerMessage, OwnerState } from '../../../src/app/live/messages.js';
+import { socketFolders, socketPath } from '../../../src/app/live/socket-path.js';
 import { followSession, type SessionUpdate } from '../../../src/frontends/viewers/follow-session.js';
-import { followersFolder, onLines, openFollowers, type FollowerMessage } from '../../../src/app/open-followers.js';
 import type { Event } from '../../../src/kernel/core/event.js';
-import type { AgentEvent, SessionPort } from '../../../src/kernel/core/session-port.js';
 
 function folder(): string {
   const made = mkdtempSync(join(tmpdir(), 'agent-follow-'));
@@ -19,8 +18,51 @@ function folder(): string {
 
 const event = (seq: number, kind = 'user'): Event => ({ seq, kind, content: '', data: null, createdAt: 0 });
 
+const facts: OwnerFacts = {
+  session_id: 'one',
+  title: null,
+  state: 'working',
+  pid: 1,
+  model: 'offline/offline',
+  cost_usd: 0,
+  since: '2026-01-01T00:00:00.000Z',
+  cwd: '/',
+  clients: 1,
+};
+const working: OwnerState = { type: 'state', busy: true, questions: [], text: '', after: 0, facts };
+
+/** The process that runs the session: it sends `first` to whoever comes. */
+async function owner(data: string, first: readonly OwnerMessage[]): Promise<() => Promise<Socket>> {
+  const [at = ''] = socketFolders({ data });
+  mkdirSync(at, { mode: 0o700 });
+  let come = (_: Socket): void => undefined;
+  const client = new Promise<Socket>((resolve) => {
+    come = resolve;
+  });
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.write(lines(first));
+    come(socket);
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(socketPath(at, 'one'), resolve);
+  });
+  onTestFinished(() => {
+    server.close();
+  });
+  return async () => {
+    const socket = await client;
+    server.close();
+    return socket;
+  };
+}
+
+function lines(messages: readonly OwnerMessage[]): string {
+  return messages.map((one) => `${JSON.stringify(one)}\n`).join('');
+}
+
 /** Follows a log. `until` resolves once what was seen satisfies a test. */
-async function following(log: Event[], at = folder()) {
+async function following(log: Event[], data: string) {
   const store = {
     load: () => Promise.resolve([...log]),
     tail: (_id: string, count: number) => Promise.resolve(log.slice(-count)),
@@ -29,16 +71,11 @@ async function following(log: Event[], at = folder()) {
   let look = (): void => undefined;
   // Nothing but the process that runs the session says that there is something new.
   const bell = { everyMs: 3_600_000, listen: () => Promise.resolve(null) };
-  const open = await followSession(
-    store,
-    at,
-    'one',
-    (what: SessionUpdate) => {
-      seen.push(shown(what));
-      look();
-    },
-    bell,
-  );
+  const see = (what: SessionUpdate): void => {
+    seen.push(shown(what));
+    look();
+  };
+  const open = await followSession(store, { data }, 'one', see, { client: 'watch', bell });
   onTestFinished(() => open.close());
   const until = (test: () => boolean): Promise<void> =>
     new Promise((resolve) => {
@@ -47,7 +84,7 @@ async function following(log: Event[], at = folder()) {
       };
       look();
     });
-  return { seen, until, path: join(at, `one.${process.pid}.sock`) };
+  return { seen, until };
 }
 
 function shown(what: SessionUpdate): string {
@@ -73,7 +110,6 @@ function shown(what: SessionUpdate): string {
 
 test('a follower gets each event once and in order, also those that come while it looks', async () => {
   const log: Event[] = [event(1), event(2), event(3)];
-  const at = folder();
   const store = {
     load: () => Promise.resolve([...log]),
     tail: (_id: string, count: number) => {
@@ -87,10 +123,11 @@ test('a follower gets each event once and in order, also those that come while i
   const all = new Promise<void>((resolve) => {
     whole = resolve;
   });
-  const open = await followSession(store, at, 'one', (what: SessionUpdate) => {
+  const see = (what: SessionUpdate): void => {
     if (what.type === 'events') seen.push(...what.events.map(({ seq }) => seq));
     if (seen.length >= 21) whole();
-  });
+  };
+  const open = await followSession(store, { data: folder() }, 'one', see, { client: 'watch' });
   onTestFinished(() => open.close());
   await all;
   expect(seen).toEqual(log.map(({ seq }) => seq));
@@ -99,15 +136,17 @@ test('a follower gets each event once and in order, also those that come while i
 interface Case {
   /** The log grows by these events before anything is said of them. */
   readonly grown?: readonly Event[];
-  readonly told: readonly FollowerMessage[];
+  readonly told: readonly OwnerMessage[];
   readonly seen: readonly string[];
 }
 
-const idle: FollowerMessage = { type: 'state', busy: true, questions: [] };
 const cases: Readonly<Record<string, Case>> = {
   'text, then its event': {
-    told: [idle, { type: 'text', text: 'a', after: 1 }, { type: 'text', text: 'b', after: 1 }],
-    seen: ['busy', '"a"', '"ab"'],
+    told: [
+      { type: 'text', text: 'a', after: 1 },
+      { type: 'text', text: 'b', after: 1 },
+    ],
+    seen: ['"a"', '"ab"'],
   },
   'text whose event is read already': {
     grown: [event(2, 'assistant')],
@@ -147,23 +186,22 @@ const cases: Readonly<Record<string, Case>> = {
   },
   'the state in the middle of an answer': {
     told: [
-      { ...idle, text: 'so ', after: 1 },
+      { ...working, text: 'so ', after: 1 },
       { type: 'text', text: 'far', after: 1 },
     ],
     seen: ['"so "', 'busy', '"so far"'],
   },
   'the state once more, after pieces that were lost': {
-    told: [idle, { type: 'text', text: 'a', after: 1 }, { ...idle, text: 'abc', after: 1 }],
-    seen: ['busy', '"a"', '"abc"', 'busy'],
+    told: [
+      { type: 'text', text: 'a', after: 1 },
+      { ...working, text: 'abc', after: 1 },
+    ],
+    seen: ['"a"', '"abc"', 'busy'],
   },
   'the state of an answer that is read already': {
     grown: [event(2, 'assistant')],
-    told: [{ ...idle, text: 'abc', after: 1 }],
+    told: [{ ...working, text: 'abc', after: 1 }],
     seen: ['2 assistant', 'busy'],
-  },
-  'a process of an earlier version': {
-    told: [idle, { type: 'text', text: 'a' }, { type: 'text', text: 'b' }],
-    seen: ['busy', '"a"', '"ab"'],
   },
 };
 
@@ -171,14 +209,16 @@ test.each(Object.entries(cases))(
   'the number of an event decides the order: %s',
   async (_, { grown = [], told, seen }) => {
     const log = [event(1)];
-    const follower = await following(log);
-    await follower.until(() => follower.seen.length === 1);
+    const data = folder();
+    const comes = await owner(data, [working]);
+    const follower = await following(log, data);
+    await follower.until(() => follower.seen.at(-1) === 'busy');
     follower.seen.length = 0;
     log.push(...grown);
-    const owner = createConnection(follower.path);
-    owner.write(told.map((one) => `${JSON.stringify(one)}\n`).join(''));
+    const client = await comes();
+    client.write(lines(told));
     await follower.until(() => follower.seen.length >= seen.length);
-    owner.end();
+    client.end();
     await follower.until(() => follower.seen.at(-1) === 'gone');
     expect(follower.seen).toEqual([...seen, 'gone']);
   },
@@ -186,157 +226,19 @@ test.each(Object.entries(cases))(
 
 test('what a process said last comes before the report that it has left', async () => {
   const log = [event(1)];
-  const follower = await following(log);
-  const owner = createConnection(follower.path);
-  log.push(event(2, 'assistant'));
-  owner.end(`${JSON.stringify({ type: 'event', seq: 2 })}\n`);
-  await follower.until(() => follower.seen.includes('gone'));
-  expect(follower.seen.slice(1)).toEqual(['2 assistant', 'gone']);
-});
-
-/** A session, and what a follower that listens on a socket gets of it. */
-async function owned() {
   const data = folder();
-  const at = followersFolder({ data });
-  const events: Event[] = [event(1)];
-  const listeners = new Set<(one: AgentEvent) => void>();
-  const session = {
-    id: 'one',
-    busy: () => true,
-    events: () => events,
-    answer: () => undefined,
-    subscribe: (listener: (one: AgentEvent) => void) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-  } as unknown as SessionPort;
-  const settings = { config: { files: { data } }, ephemeral: false, log: () => undefined };
-  const { mkdirSync } = await import('node:fs');
-  mkdirSync(at);
-  const close = openFollowers(session, settings as unknown as Parameters<typeof openFollowers>[1]);
-  onTestFinished(close);
-  const emit = (one: AgentEvent): void => {
-    if (one.type === 'event') events.push(one.event);
-    for (const listener of listeners) listener(one);
-  };
-  return { at, emit, close };
-}
-
-interface Listener {
-  readonly lines: FollowerMessage[];
-  readonly socket: () => Socket | null;
-  until(test: () => boolean): Promise<void>;
-}
-
-async function listener(at: string, name: string): Promise<Listener> {
-  const lines: FollowerMessage[] = [];
-  let look = (): void => undefined;
-  let socket: Socket | null = null;
-  const server = createServer((from) => {
-    socket = from;
-    from.on('error', () => undefined);
-    onLines(from, (line) => {
-      lines.push(JSON.parse(line) as FollowerMessage);
-      look();
-    });
-  });
-  await new Promise<void>((resolve) => {
-    server.listen(join(at, name), resolve);
-  });
-  onTestFinished(() => {
-    socket?.destroy();
-    server.close();
-  });
-  return {
-    lines,
-    socket: () => socket,
-    until: (test) =>
-      new Promise((resolve) => {
-        look = () => {
-          if (test()) resolve();
-        };
-        look();
-      }),
-  };
-}
-
-const delta = (text: string): AgentEvent => ({ type: 'text_delta', text });
-
-test('a follower gets one line for the text of a piece, none for text whose event is in it, and the rest at the end', async () => {
-  const { at, emit, close } = await owned();
-  const one = await listener(at, 'one.1.sock');
-  emit({ type: 'turn_started' });
-  await one.until(() => one.lines.length > 0);
-  for (const text of 'abc') emit(delta(text));
-  await one.until(() => one.lines.length > 1);
-  for (const text of 'def') emit(delta(text));
-  emit({ type: 'event', event: event(2, 'assistant') });
-  emit({ type: 'event', event: event(3, 'usage') });
-  emit({ type: 'tool_output', callId: 'c', chunk: 'x' });
-  emit({ type: 'tool_output', callId: 'c', chunk: 'y' });
-  emit({ type: 'turn_ended', end: { status: 'completed', text: '', turns: 0, toolCalls: 0, denials: [] } });
-  close();
-  await one.until(() => one.lines.at(-1)?.type === 'busy');
-  expect(one.lines).toEqual([
-    { type: 'state', busy: true, questions: [], text: '', after: 0 },
-    { type: 'text', text: 'abc', after: 1 },
-    { type: 'event', seq: 3 },
-    { type: 'output', callId: 'c', text: 'xy' },
-    { type: 'busy', busy: false },
-  ]);
+  const comes = await owner(data, [working]);
+  const follower = await following(log, data);
+  const client = await comes();
+  await follower.until(() => follower.seen.at(-1) === 'busy');
+  log.push(event(2, 'assistant'));
+  client.end(lines([{ type: 'event', seq: 2 }]));
+  await follower.until(() => follower.seen.includes('gone'));
+  expect(follower.seen.slice(1)).toEqual(['busy', '2 assistant', 'gone']);
 });
 
-test('a follower that comes in the middle of an answer gets what has come of it', async () => {
-  const { at, emit } = await owned();
-  for (const text of ['So ', 'far']) emit(delta(text));
-  const late = await listener(at, 'one.2.sock');
-  await late.until(() => late.lines.length > 0);
-  emit(delta(' and on'));
-  await late.until(() => late.lines.length > 1);
-  expect(late.lines).toEqual([
-    { type: 'state', busy: true, questions: [], text: 'So far', after: 1 },
-    { type: 'text', text: ' and on', after: 1 },
-  ]);
-});
-
-test('a follower that did not read gets the state once it reads again', async () => {
-  const { at, emit } = await owned();
-  const slow = await listener(at, 'one.3.sock');
-  await slow.until(() => slow.lines.length > 0);
-  slow.socket()?.pause();
-  const part = 'x'.repeat(1024 * 1024);
-  const other = await listener(at, 'one.4.sock');
-  await other.until(() => other.lines.length > 0);
-  for (let count = 1; count <= 8; count++) {
-    emit(delta(part));
-    await other.until(() => other.lines.length > count);
-  }
-  slow.socket()?.resume();
-  await slow.until(() => slow.lines.filter(({ type }) => type === 'state').length === 2);
-  const last = slow.lines.at(-1);
-  expect(last?.type === 'state' ? last.text?.length : 0).toBe(8 * part.length);
-});
-
-test('sockets of killed followers are removed by the next process of a session and by the next follower', async () => {
-  const { at, emit } = await owned();
-  const dead = (): string => {
-    const script = `require('net').createServer().listen(process.argv[1] + '/other.' + process.pid + '.sock', () => {
-      console.log(process.pid); process.kill(process.pid, 'SIGKILL'); })`;
-    const { stdout } = spawnSync(process.execPath, ['-e', script, at], { encoding: 'utf8' });
-    return join(at, `other.${stdout.trim()}.sock`);
-  };
-  const gone = async (path: string): Promise<void> => {
-    while (existsSync(path)) await new Promise((resolve) => setImmediate(resolve));
-  };
-  const alive = await listener(at, `other.${process.pid}.sock`);
-  const [first] = [dead()];
-  expect(existsSync(first)).toBe(true);
-  emit({ type: 'turn_started' });
-  await gone(first);
-  const second = dead();
-  expect(existsSync(second)).toBe(true);
-  await following([event(1)], at);
-  await gone(second);
-  expect(existsSync(join(at, `other.${process.pid}.sock`))).toBe(true);
-  expect(alive.lines).toEqual([]);
+test('a session that no process runs is reported as such, and once', async () => {
+  const follower = await following([event(1)], folder());
+  await follower.until(() => follower.seen.length === 2);
+  expect(follower.seen).toEqual(['1 user', 'gone']);
 });

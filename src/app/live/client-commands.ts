@@ -1,0 +1,140 @@
+import type { PermissionAnswer, Question } from '../../kernel/core/policy.js';
+import type { QueuedMessage, SessionPort } from '../../kernel/core/session-port.js';
+import { clientTexts } from './client-texts.js';
+import type { ClientMessage, Done } from './messages.js';
+import type { OwnerHost, OwnerParts } from './owner-host.js';
+import type { OwnedState } from './session-state.js';
+
+/** The longest message. */
+const mostMessageBytes = 1024 * 1024;
+/** The outcomes that are remembered. */
+const mostOutcomes = 1000;
+
+export type Answer = Omit<Done, 'type' | 'ref'>;
+export type Command = Extract<
+  ClientMessage,
+  { readonly ref: string; readonly type: 'message' | 'interrupt' | 'answer' | 'stop' }
+>;
+/** A message as it came, with a reference. */
+type Fields = Readonly<Record<string, unknown>> & { readonly ref: string };
+
+export function isCommand(type: string): type is Command['type'] {
+  return type === 'message' || type === 'interrupt' || type === 'answer' || type === 'stop';
+}
+
+/** Clients do not type: what they send is never taken for what the user typed at a terminal. */
+function isSource(source: unknown): source is 'send' | 'web' | 'api' | 'editor' {
+  return source === 'send' || source === 'web' || source === 'api' || source === 'editor';
+}
+
+function failed(problem: string): Answer {
+  return { problem, code: 'failed' };
+}
+
+function toPermission({ verdict }: Question, answer: 'once' | 'session' | 'deny', message: unknown): PermissionAnswer {
+  if (answer === 'once') return { answer };
+  if (answer === 'session') return verdict.rules?.length ? { answer: 'rules', lasts: 'session' } : { answer };
+  return { answer, ...(typeof message === 'string' && message !== '' ? { message } : {}) };
+}
+
+/** Does what clients ask for. */
+export class ClientCommands {
+  readonly #session: SessionPort;
+  readonly #state: OwnedState;
+  readonly #parts: OwnerParts;
+  readonly #host: () => OwnerHost;
+  /** The outcomes of messages by their references, so that one that is sent again is not delivered again. */
+  readonly #done = new Map<string, Promise<Answer>>();
+
+  constructor(session: SessionPort, state: OwnedState, parts: OwnerParts, host: () => OwnerHost) {
+    this.#session = session;
+    this.#state = state;
+    this.#parts = parts;
+    this.#host = host;
+  }
+
+  heed(type: Command['type'], message: Fields): Promise<Answer> | Answer {
+    switch (type) {
+      case 'message':
+        return this.#message(message);
+      case 'interrupt':
+        this.#session.interrupt();
+        return {};
+      case 'answer':
+        return this.#answer(message);
+      case 'stop':
+        return this.#stop();
+      default:
+        return type satisfies never;
+    }
+  }
+
+  #message(message: Fields): Promise<Answer> {
+    const { ref } = message;
+    const before = this.#done.get(ref);
+    if (before) return before;
+    const answer = this.#deliver(message);
+    this.#done.set(ref, answer);
+    // What was refused may be sent again.
+    void answer.then(({ problem }) => {
+      if (problem !== undefined) this.#done.delete(ref);
+    });
+    const [oldest] = this.#done.keys();
+    if (this.#done.size > mostOutcomes && oldest !== undefined) this.#done.delete(oldest);
+    return answer;
+  }
+
+  async #deliver(message: Fields): Promise<Answer> {
+    const queued = this.#toQueued(message);
+    if (typeof queued === 'string') return failed(queued);
+    const { deliver } = this.#host();
+    if (!deliver && !this.#session.busy())
+      return failed('No turn runs in this session, and nobody can start one there.');
+    const isFirst = message.interrupt === true && this.#session.busy();
+    const later = isFirst ? this.#session.takeQueue() : [];
+    if (deliver) deliver(queued);
+    else this.#session.enqueue(queued);
+    for (const other of later) this.#session.enqueue(other);
+    if (isFirst) this.#session.interrupt();
+    return {};
+  }
+
+  /** Returns the message as it is queued, or why it is none. */
+  #toQueued({ ref, text, source, when }: Fields): QueuedMessage | string {
+    if (typeof text !== 'string' || text.trim() === '') return 'The message is empty.';
+    if (Buffer.byteLength(text) > mostMessageBytes) return 'The message is longer than 1 MiB.';
+    if (!isSource(source)) return 'A client sends messages as send, web, api or editor.';
+    const masked = this.#parts.settings.guard.text(text);
+    return { id: ref, text: masked, source, when: when === 'after' ? 'after' : 'steer' };
+  }
+
+  async #answer({ id, shown, answer, message }: Fields): Promise<Answer> {
+    if (typeof id !== 'string') return { problem: 'The answer names no question.', code: 'unknown' };
+    if (answer !== 'once' && answer !== 'session' && answer !== 'deny')
+      return failed('An answer is once, session or deny.');
+    const { approvalOf } = await clientTexts.get();
+    const { questions, answered } = this.#state;
+    const question = questions.get(id);
+    if (!question)
+      return answered.has(id)
+        ? { problem: 'This prompt was answered already.', code: 'answered' }
+        : { problem: 'There is no such prompt.', code: 'unknown' };
+    if (answer !== 'deny' && shown !== approvalOf(question).shown)
+      return { problem: 'The call changed after it was shown. Look at it again.', code: 'changed' };
+    this.#state.close(id);
+    this.#session.answer(id, toPermission(question, answer, message));
+    return {};
+  }
+
+  #stop(): Answer {
+    const { stop } = this.#host();
+    if (!stop && process.listenerCount('SIGTERM') === 0)
+      return failed('The session runs inside another program. End it there.');
+    // The answer leaves first.
+    setImmediate(() => {
+      if (stop) stop();
+      else process.kill(process.pid, 'SIGTERM');
+    });
+    return {};
+  }
+}

@@ -1,0 +1,311 @@
+import { chmodSync, rmSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { knownEvent, typedText } from '../../kernel/core/event.js';
+import { isRecord } from '../../kernel/core/json.js';
+import type { Question } from '../../kernel/core/policy.js';
+import type { AgentEvent, SessionPort } from '../../kernel/core/session-port.js';
+import { firstLine, tailBytes } from '../../kernel/core/text.js';
+import { ClientCommands, isCommand } from './client-commands.js';
+import { clientTexts } from './client-texts.js';
+import { onLines, parseMessage, toLine } from './lines.js';
+import type { Hello, OwnerFacts, OwnerMessage, OwnerState } from './messages.js';
+import { ClientConnection } from './client-connection.js';
+import type { OwnerHost, OwnerParts } from './owner-host.js';
+import { endsText, type OwnedState } from './session-state.js';
+import { makePrivateFolder, socketFolders, socketPath } from './socket-path.js';
+
+/** Followers get all that happens within this time in one piece. */
+const frameMs = 100;
+/** A follower that does not read more than this loses what happens meanwhile; it gets the state once it reads again. */
+const mostUnreadBytes = 4 * 1024 * 1024;
+/** The end of the output of a call that one piece contains. */
+const mostOutputBytes = 16 * 1024;
+/** A client says what it is within this time. */
+const longestHelloMs = 10_000;
+/** No session has more clients at once. */
+const mostClients = 64;
+/** The row of a session is read from the store within this time. */
+const longestRowMs = 300;
+
+/** A follower gets all that happens, other clients get the state and the answers to what they send. */
+const kinds: Readonly<Record<Hello['client'], 'follower' | 'other'>> = {
+  watch: 'follower',
+  web: 'follower',
+  api: 'follower',
+  editor: 'follower',
+  send: 'other',
+  ps: 'other',
+  terminal: 'other',
+};
+
+function isFollower(client: ClientConnection): boolean {
+  const kind = client.kind();
+  return kind !== null && kinds[kind] === 'follower';
+}
+
+/** The socket of a session, and the clients on it. */
+export class OwnerServer {
+  readonly #session: SessionPort;
+  readonly #state: OwnedState;
+  readonly #parts: OwnerParts;
+  readonly #host: () => OwnerHost;
+  readonly #server: Server;
+  readonly #clients = new Set<ClientConnection>();
+  readonly #commands: ClientCommands;
+  #pending: OwnerMessage[] = [];
+  #timer: NodeJS.Timeout | null = null;
+  #sentAt = -Infinity;
+
+  constructor(session: SessionPort, state: OwnedState, parts: OwnerParts, host: () => OwnerHost) {
+    this.#session = session;
+    this.#state = state;
+    this.#parts = parts;
+    this.#host = host;
+    this.#commands = new ClientCommands(session, state, parts, host);
+    this.#server = createServer((socket) => {
+      this.#connect(socket);
+    });
+  }
+
+  listen(): void {
+    const { log, config } = this.#parts.settings;
+    const [folder] = socketFolders(config.files);
+    if (folder === undefined) throw new Error('no folder has a path that is short enough for a socket');
+    makePrivateFolder(folder, config.files);
+    const path = socketPath(folder, this.#session.id);
+    // The lease makes this process the only owner: a socket that is there belongs to a process that was killed.
+    rmSync(path, { force: true });
+    this.#server.on('error', (error) => {
+      log({ at: 'live', message: 'the socket of the session failed', path, error: error.message });
+    });
+    this.#server.listen(path, () => {
+      chmodSync(path, 0o600);
+    });
+    this.#server.unref();
+  }
+
+  clients(): number {
+    return [...this.#clients].filter((client) => client.kind() === 'terminal' || isFollower(client)).length;
+  }
+
+  take(event: AgentEvent): void {
+    if (event.type === 'approval_requested') void this.#ask(event.question);
+    const told = this.#followers().length === 0 ? null : this.#messageOf(event);
+    if (told === null) return;
+    addMessage(this.#pending, told, event);
+    this.#soon();
+  }
+
+  close(): void {
+    this.#send();
+    this.#server.close();
+    for (const client of this.#clients) if (!client.isHandedOver) client.end();
+  }
+
+  #connect(socket: Socket): void {
+    socket.unref();
+    if (this.#clients.size >= mostClients) {
+      socket.destroy();
+      return;
+    }
+    const client = new ClientConnection(socket);
+    this.#clients.add(client);
+    const late = setTimeout(() => {
+      if (client.kind() === null) client.cut();
+    }, longestHelloMs).unref();
+    client.onClose(() => {
+      clearTimeout(late);
+      this.#clients.delete(client);
+    });
+    onLines(socket, (line) => {
+      client.inOrder(
+        () => this.#take(client, line),
+        (error) => {
+          this.#parts.settings.log({ at: 'live', message: 'a message of a client failed', error: String(error) });
+        },
+      );
+    });
+  }
+
+  async #take(client: ClientConnection, line: string): Promise<void> {
+    const message = parseMessage(line);
+    if (message === null) return;
+    if (client.kind() === null) return await this.#greet(client, message);
+    const { type, ref } = message;
+    if (!isCommand(type)) {
+      client.hand(message);
+      return;
+    }
+    if (typeof ref !== 'string' || ref === '' || ref.length > 200) return;
+    const from = client.kind();
+    this.#parts.settings.log({ at: 'live', message: 'a client sent a message', detail: true, type, from });
+    client.send({ type: 'done', ref, ...(await this.#commands.heed(type, { ...message, ref })) });
+  }
+
+  async #greet(client: ClientConnection, message: Readonly<Record<string, unknown>>): Promise<void> {
+    const hello = toHello(message);
+    if (hello === null) {
+      client.end();
+      return;
+    }
+    client.greet(hello);
+    await this.#sendState(client);
+    if (hello.client !== 'terminal' || client.isGone()) return;
+    const { onTerminal } = this.#host();
+    if (!onTerminal) {
+      const text = 'This session runs without a screen. Follow it with agent watch.';
+      client.send({ type: 'end', exitCode: 1, detached: true, text });
+      client.end();
+      return;
+    }
+    client.isHandedOver = true;
+    onTerminal(client);
+  }
+
+  #messageOf(event: AgentEvent): OwnerMessage | null {
+    switch (event.type) {
+      case 'event':
+        return { type: 'event', seq: event.event.seq };
+      case 'text_delta':
+        return { type: 'text', text: event.text, after: this.#state.text().after };
+      case 'retry_scheduled':
+        return { type: 'void' };
+      case 'tool_output':
+        return { type: 'output', callId: event.callId, text: event.chunk };
+      case 'approval_resolved':
+        return { type: 'answered', id: event.callId };
+      case 'turn_started':
+      case 'turn_ended':
+        return { type: 'busy', busy: event.type === 'turn_started' };
+      default:
+        return null;
+    }
+  }
+
+  async #ask(question: Question): Promise<void> {
+    const { approvalOf } = await clientTexts.get();
+    if (this.#followers().length === 0 || this.#state.questions.get(question.callId) !== question) return;
+    this.#pending.push({ type: 'question', question: approvalOf(question) });
+    this.#soon();
+  }
+
+  async #sendState(client: ClientConnection): Promise<void> {
+    const { approvalOf } = await clientTexts.get();
+    const facts = await this.#facts();
+    this.#send();
+    if (client.isGone()) return;
+    const state: OwnerState = {
+      type: 'state',
+      busy: this.#session.busy(),
+      questions: [...this.#state.questions.values()].map(approvalOf),
+      ...this.#state.text(),
+      facts,
+    };
+    client.send(state);
+    client.isReady = true;
+  }
+
+  async #facts(): Promise<OwnerFacts> {
+    const { store, row } = this.#parts;
+    const reading = store.session(row.id).catch(() => null);
+    const [stored, { totalsOf }] = await Promise.all([
+      Promise.race([reading, wait(longestRowMs, null, { ref: false })]),
+      clientTexts.get(),
+    ]);
+    const { provider, model } = this.#session.ref();
+    const events = this.#session.events();
+    const { state, sinceMs } = this.#state.state();
+    return {
+      session_id: this.#session.id,
+      title: (stored ?? row).title ?? firstPrompt(this.#session),
+      state,
+      pid: process.pid,
+      model: `${provider}/${model}`,
+      cost_usd: totalsOf(events).costUsd,
+      since: new Date(sinceMs).toISOString(),
+      cwd: this.#session.cwd,
+      clients: this.clients() + (this.#host().ownTerminals?.() ?? 0),
+    };
+  }
+
+  #followers(): readonly ClientConnection[] {
+    return [...this.#clients].filter((client) => client.isReady && isFollower(client));
+  }
+
+  #soon(): void {
+    const delayMs = Math.max(0, this.#sentAt + frameMs - performance.now());
+    this.#timer ??= setTimeout(() => {
+      this.#send();
+    }, delayMs).unref();
+  }
+
+  #send(): void {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+    if (this.#pending.length === 0) return;
+    this.#sentAt = performance.now();
+    const lines = this.#pending.map(toLine).join('');
+    this.#pending = [];
+    for (const client of this.#followers()) {
+      if (client.unread() < mostUnreadBytes) client.write(lines);
+      else {
+        client.isReady = false;
+        client.onceDrained(() => void this.#sendState(client).catch(() => undefined));
+      }
+    }
+  }
+}
+
+/** Returns the hello if a client of a known kind says it. Of its terminal only numbers and texts are kept. */
+function toHello({ type, client, pid, version, terminal }: Readonly<Record<string, unknown>>): Hello | null {
+  if (type !== 'hello' || typeof client !== 'string' || !Object.hasOwn(kinds, client)) return null;
+  return {
+    type,
+    client: client as Hello['client'],
+    pid: typeof pid === 'number' ? pid : 0,
+    version: typeof version === 'string' ? version : '',
+    ...(isRecord(terminal) ? { terminal: toTerminal(terminal) } : {}),
+  };
+}
+
+function toTerminal({ columns, rows, env }: Readonly<Record<string, unknown>>): NonNullable<Hello['terminal']> {
+  const texts = isRecord(env) ? Object.entries(env).filter(([, value]) => typeof value === 'string') : [];
+  return {
+    columns: toCount(columns, 80),
+    rows: toCount(rows, 24),
+    env: Object.fromEntries(texts) as Record<string, string>,
+  };
+}
+
+function toCount(value: unknown, otherwise: number): number {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 && value < 10_000 ? value : otherwise;
+}
+
+function firstPrompt(session: SessionPort): string | null {
+  for (const raw of session.events()) {
+    const event = raw.kind === 'user' ? knownEvent(raw) : null;
+    const typed = event?.kind === 'user' ? typedText(event) : null;
+    if (typed !== null && typed.trim() !== '') return firstLine(typed.trim(), 80);
+  }
+  return null;
+}
+
+/** Adds a message to those of a piece, as few and as short as they can be. */
+function addMessage(pending: OwnerMessage[], added: OwnerMessage, event: AgentEvent): void {
+  if (event.type === 'event' && endsText(event.event))
+    for (let at = pending.length - 1; at >= 0; at--) if (pending[at]?.type === 'text') pending.splice(at, 1);
+  const last = pending.at(-1);
+  const joined = last && joinMessages(last, added);
+  if (joined) pending.splice(-1, 1, joined);
+  else pending.push(added);
+}
+
+/** Returns one message that says what both say, or null. */
+function joinMessages(last: OwnerMessage, added: OwnerMessage): OwnerMessage | null {
+  if (added.type === 'event' && last.type === 'event') return added;
+  if (added.type === 'text' && last.type === 'text') return { ...added, text: last.text + added.text };
+  if (added.type === 'output' && last.type === 'output' && last.callId === added.callId)
+    return { ...added, text: tailBytes(last.text + added.text, mostOutputBytes) };
+  return null;
+}

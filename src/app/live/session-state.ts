@@ -1,0 +1,66 @@
+import type { Event } from '../../kernel/core/event.js';
+import type { Question } from '../../kernel/core/policy.js';
+import type { AgentEvent, SessionPort } from '../../kernel/core/session-port.js';
+import type { SessionState } from './messages.js';
+
+/** Returns true if the event holds the text that streamed before it, or follows that text. */
+export function endsText({ kind }: Pick<Event, 'kind'>): boolean {
+  return kind === 'assistant' || kind === 'tool_call';
+}
+
+/** The present activity of a session, for clients that come later. */
+export class OwnedState {
+  readonly questions = new Map<string, Question>();
+  /** The digests of questions that were answered, by their ids. */
+  readonly answered = new Set<string>();
+  readonly #session: SessionPort;
+  readonly #forms = new Set<string>();
+  /** The answer that is not recorded yet. */
+  #text: string[] = [];
+  #textAfter = 0;
+  #state: SessionState = 'idle';
+  #sinceMs = Date.now();
+
+  constructor(session: SessionPort) {
+    this.#session = session;
+  }
+
+  take(event: AgentEvent): void {
+    if (event.type === 'approval_requested') this.questions.set(event.question.callId, event.question);
+    if (event.type === 'approval_resolved') this.close(event.callId);
+    if (event.type === 'form_opened') this.#forms.add(event.id);
+    if (event.type === 'form_closed') this.#forms.delete(event.id);
+    this.#noteText(event);
+    const state = this.#now();
+    if (state === this.#state) return;
+    this.#state = state;
+    this.#sinceMs = Date.now();
+  }
+
+  /** A question is answered. */
+  close(id: string): void {
+    if (this.questions.delete(id)) this.answered.add(id);
+  }
+
+  /** The answer in flight. `after`: the number of the last event before it. */
+  text(): { readonly text: string; readonly after: number } {
+    return { text: this.#text.join(''), after: this.#textAfter };
+  }
+
+  state(): { readonly state: SessionState; readonly sinceMs: number } {
+    return { state: this.#state, sinceMs: this.#sinceMs };
+  }
+
+  #now(): SessionState {
+    if (this.questions.size + this.#forms.size > 0) return 'waiting_for_approval';
+    return this.#session.busy() ? 'working' : 'idle';
+  }
+
+  #noteText(event: AgentEvent): void {
+    if (event.type === 'text_delta') {
+      // Events that are recorded and not announced yet have their numbers, too.
+      if (this.#text.length === 0) this.#textAfter = this.#session.events().at(-1)?.seq ?? 0;
+      this.#text.push(event.text);
+    } else if (event.type === 'retry_scheduled' || (event.type === 'event' && endsText(event.event))) this.#text = [];
+  }
+}

@@ -1,0 +1,339 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { createConnection, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import {
+  type ConnectOptions,
+  connectOwner,
+  listOwners,
+  type OwnerClient,
+} from '../../../src/app/live/connect-owner.js';
+import type { OwnerMessage } from '../../../src/app/live/messages.js';
+import { openOwner } from '../../../src/app/live/open-owner.js';
+import type { OwnerConnection } from '../../../src/app/live/owner-host.js';
+import { socketFolders, socketPath } from '../../../src/app/live/socket-path.js';
+import type { Event } from '../../../src/kernel/core/event.js';
+import type { Question } from '../../../src/kernel/core/policy.js';
+import type { AgentEvent, QueuedMessage, SessionPort } from '../../../src/kernel/core/session-port.js';
+
+function temporary(name = 'agent-live-'): string {
+  const made = mkdtempSync(join(tmpdir(), name));
+  onTestFinished(() => {
+    rmSync(made, { recursive: true, force: true });
+  });
+  return made;
+}
+
+const event = (seq: number, kind = 'user'): Event => ({ seq, kind, content: '', data: null, createdAt: 0 });
+const delta = (text: string): AgentEvent => ({ type: 'text_delta', text });
+const turnEnd: AgentEvent = {
+  type: 'turn_ended',
+  end: { status: 'completed', text: '', turns: 0, toolCalls: 0, denials: [] },
+};
+
+/** A session that runs in this process, and what was done to it. */
+async function owned(data = temporary()) {
+  const events: Event[] = [event(1)];
+  const listeners = new Set<(one: AgentEvent) => void>();
+  const done: string[] = [];
+  let queue: readonly QueuedMessage[] = [];
+  let busy = true;
+  const session = {
+    id: 'one',
+    cwd: '/work',
+    ref: () => ({ provider: 'offline', api: 'offline', model: 'offline' }),
+    busy: () => busy,
+    events: () => events,
+    answer: (id: string, answer: unknown) => done.push(`${id} ${JSON.stringify(answer)}`),
+    interrupt: () => done.push('interrupted'),
+    enqueue: (message: QueuedMessage) => {
+      queue = [...queue, message];
+    },
+    takeQueue: () => {
+      const taken = queue;
+      queue = [];
+      return taken;
+    },
+    subscribe: (listener: (one: AgentEvent) => void) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  } as unknown as SessionPort;
+  const files = { data };
+  const logged: string[] = [];
+  const parts = {
+    settings: {
+      config: { files },
+      ephemeral: false,
+      log: (entry: { readonly message: string }) => logged.push(entry.message),
+      guard: { text: (text: string) => text.replace('hunter2', '[secret]') },
+    },
+    store: { session: () => Promise.resolve({ title: 'A title' }) },
+    row: { id: 'one', title: null },
+  };
+  const owner = openOwner(session, parts as unknown as Parameters<typeof openOwner>[1]);
+  onTestFinished(() => {
+    owner.close();
+  });
+  const emit = (one: AgentEvent): void => {
+    if (one.type === 'event') events.push(one.event);
+    if (one.type === 'turn_ended') busy = false;
+    for (const listener of listeners) listener(one);
+  };
+  emit({ type: 'request_started' });
+  const [folder = ''] = socketFolders(files);
+  while (!existsSync(socketPath(folder, 'one'))) await new Promise((resolve) => setImmediate(resolve));
+  return { owner, emit, files, folder, done, logged, queue: () => queue };
+}
+
+interface Listening extends OwnerClient {
+  readonly lines: OwnerMessage[];
+  until(test: () => boolean): Promise<void>;
+}
+
+/** Connects as a client. `lines`: the state, and what came after it. */
+async function connect(
+  files: { readonly data: string },
+  client: ConnectOptions['client'] = 'watch',
+): Promise<Listening> {
+  const lines: OwnerMessage[] = [];
+  let look = (): void => undefined;
+  const onMessage = (message: OwnerMessage): void => {
+    lines.push(message);
+    look();
+  };
+  const opened = await connectOwner(files, 'one', { client, onMessage });
+  if (!opened) throw new Error('nobody runs the session');
+  onTestFinished(() => {
+    opened.close();
+  });
+  lines.unshift(opened.state);
+  const until = (test: () => boolean): Promise<void> =>
+    new Promise((resolve) => {
+      look = () => {
+        if (test()) resolve();
+      };
+      look();
+    });
+  return Object.assign(opened, { lines, until });
+}
+
+test('a follower gets one line for the text of a piece, none for text whose event is in it, and the rest at the end', async () => {
+  const { files, emit, owner } = await owned();
+  const one = await connect(files);
+  for (const text of 'abc') emit(delta(text));
+  await one.until(() => one.lines.length > 1);
+  for (const text of 'def') emit(delta(text));
+  emit({ type: 'event', event: event(2, 'assistant') });
+  emit({ type: 'event', event: event(3, 'usage') });
+  emit({ type: 'tool_output', callId: 'c', chunk: 'x' });
+  emit({ type: 'tool_output', callId: 'c', chunk: 'y' });
+  emit(turnEnd);
+  owner.close();
+  await one.closed;
+  expect(one.lines.slice(1)).toEqual([
+    { type: 'text', text: 'abc', after: 1 },
+    { type: 'event', seq: 3 },
+    { type: 'output', callId: 'c', text: 'xy' },
+    { type: 'busy', busy: false },
+  ]);
+});
+
+test('a follower that comes in the middle of an answer gets what has come of it, and who runs the session', async () => {
+  const { files, emit } = await owned();
+  for (const text of ['So ', 'far']) emit(delta(text));
+  const late = await connect(files);
+  emit(delta(' and on'));
+  await late.until(() => late.lines.length > 1);
+  expect(late.lines).toEqual([
+    {
+      type: 'state',
+      busy: true,
+      questions: [],
+      text: 'So far',
+      after: 1,
+      facts: {
+        session_id: 'one',
+        title: 'A title',
+        state: 'working',
+        pid: process.pid,
+        model: 'offline/offline',
+        cost_usd: 0,
+        since: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+        cwd: '/work',
+        clients: 1,
+      },
+    },
+    { type: 'text', text: ' and on', after: 1 },
+  ]);
+});
+
+test('a follower that did not read gets the state once it reads again, and holds up nobody', async () => {
+  const { files, folder, emit } = await owned();
+  const slow = createConnection(socketPath(folder, 'one'));
+  onTestFinished(() => {
+    slow.destroy();
+  });
+  slow.write(`${JSON.stringify({ type: 'hello', client: 'watch' })}\n`);
+  await new Promise((resolve) => slow.once('data', resolve));
+  slow.pause();
+  const part = 'x'.repeat(1024 * 1024);
+  const other = await connect(files);
+  for (let count = 1; count <= 8; count++) {
+    emit(delta(part));
+    await other.until(() => other.lines.length > count);
+  }
+  const whole = await new Promise<number>((resolve) => {
+    let text = '';
+    slow.on('data', (chunk) => {
+      text += String(chunk);
+      const state = text.split('\n').find((line) => line.startsWith('{"type":"state"') && line.endsWith('}'));
+      if (state) resolve((JSON.parse(state) as { readonly text: string }).text.length);
+    });
+    slow.resume();
+  });
+  expect(whole).toBe(8 * part.length);
+});
+
+test('a message waits for the running turn, once, without secrets; without a turn and a screen it is refused', async () => {
+  const { files, emit, queue, done } = await owned();
+  const client = await connect(files, 'send');
+  const message = { type: 'message', ref: 'm1', text: 'use hunter2', source: 'send', when: 'steer' } as const;
+  const answers = await Promise.all([client.request(message), client.request(message)]);
+  expect(answers.filter((answer) => answer?.problem === undefined)).toHaveLength(answers.length);
+  const waiting = { id: 'm1', text: 'use [secret]', source: 'send', when: 'steer' };
+  expect(queue()).toEqual([waiting]);
+  await client.request({ ...message, ref: 'm2', text: 'at once', interrupt: true });
+  expect(queue()).toEqual([{ ...waiting, id: 'm2', text: 'at once' }, waiting]);
+  expect(done).toEqual(['interrupted']);
+  expect(await client.request({ ...message, ref: 'm3', source: 'terminal' })).toMatchObject({ code: 'failed' });
+  emit(turnEnd);
+  expect(await client.request({ ...message, ref: 'm4' })).toMatchObject({ code: 'failed' });
+});
+
+const question = (command: string): Question =>
+  ({
+    callId: 'c1',
+    call: { tool: { name: 'bash' }, args: { command }, callId: 'c1' },
+    verdict: { risk: 'write', reasons: [], targets: [], rules: [] },
+  }) as unknown as Question;
+
+test('an answer counts for the call that was shown, and only the first one', async () => {
+  const { files, emit, done } = await owned();
+  emit({ type: 'approval_requested', question: question('make') });
+  const one = await connect(files);
+  const other = await connect(files);
+  const [asked] = one.state.questions;
+  expect(one.state.facts.state).toBe('waiting_for_approval');
+  const answer = { type: 'answer', id: 'c1', answer: 'once' } as const;
+  expect(await one.request(answer)).toMatchObject({ code: 'changed' });
+  emit({ type: 'approval_resolved', callId: 'c1', answer: 'deny' });
+  emit({ type: 'approval_requested', question: question('make clean') });
+  expect(await one.request({ ...answer, shown: asked?.shown ?? '' })).toMatchObject({ code: 'changed' });
+  await other.until(() => other.lines.some(({ type }) => type === 'question'));
+  const now = other.lines.flatMap((line) => (line.type === 'question' ? [line.question.shown] : [])).at(-1) ?? '';
+  const both = await Promise.all([one.request({ ...answer, shown: now }), other.request({ ...answer, shown: now })]);
+  expect(both.map((each) => each?.code ?? 'taken').toSorted()).toEqual(['answered', 'taken']);
+  expect(await one.request({ ...answer, id: 'c9', shown: now })).toMatchObject({ code: 'unknown' });
+  expect(done).toEqual(['c1 {"answer":"once"}']);
+});
+
+test('garbage, endless lines, unknown messages and silence end nothing but their own connection', async () => {
+  const { files, folder } = await owned();
+  const raw = (text: string): Socket => {
+    const socket = createConnection(socketPath(folder, 'one'));
+    onTestFinished(() => {
+      socket.destroy();
+    });
+    socket.on('error', () => undefined);
+    socket.write(text);
+    return socket;
+  };
+  raw('not json\n{"type":"hello","client":"spy"}\n');
+  raw('{"type":"hello","client":"watch","terminal":7}\n{"type":"message"}\n{"type":"later","ref":5}\n[]\nnull\n');
+  raw('');
+  const endless = raw('');
+  const closed = new Promise((resolve) => endless.once('close', resolve));
+  const write = (): void => {
+    if (!endless.destroyed) endless.write('x'.repeat(1024 * 1024), write);
+  };
+  write();
+  await closed;
+  const client = await connect(files);
+  expect(await client.request({ type: 'interrupt' })).toMatchObject({ type: 'done' });
+});
+
+test('a terminal is handed to the screen of the session, and refused where there is none', async () => {
+  const { files, owner } = await owned();
+  const refused = await connect(files, 'terminal');
+  await refused.closed;
+  expect(refused.lines.at(-1)).toMatchObject({ type: 'end', detached: true });
+  let handed: OwnerConnection | null = null;
+  const came = new Promise<OwnerConnection>((resolve) => {
+    owner.serve({
+      onTerminal: (connection) => {
+        handed = connection;
+        resolve(connection);
+      },
+    });
+  });
+  const terminal = { columns: 90, rows: 30, env: { TERM: 'xterm' } };
+  const client = await connectOwner(files, 'one', { client: 'terminal', terminal });
+  const connection = await came;
+  expect(connection.hello).toMatchObject({ client: 'terminal', terminal });
+  const keys = new Promise((resolve) => {
+    connection.onMessage(resolve);
+  });
+  client?.send({ type: 'keys', data: 'YQ==' });
+  expect(await keys).toEqual({ type: 'keys', data: 'YQ==' });
+  expect(owner.clients()).toBe(1);
+  owner.close();
+  expect(handed).not.toBeNull();
+  client?.close();
+});
+
+test('only its user reaches a session; dead sockets are removed; a silent process does not hold up the list', async () => {
+  const { files, folder, owner } = await owned();
+  expect(statSync(folder).mode & 0o777).toBe(0o700);
+  expect(statSync(socketPath(folder, 'one')).mode & 0o777).toBe(0o600);
+  const script = `require('net').createServer().listen(process.argv[1], () => process.kill(process.pid, 'SIGKILL'))`;
+  const dead = socketPath(folder, 'dead');
+  spawnSync(process.execPath, ['-e', script, dead]);
+  expect(existsSync(dead)).toBe(true);
+  const { createServer } = await import('node:net');
+  const silent = createServer(() => undefined);
+  await new Promise<void>((resolve) => {
+    silent.listen(socketPath(folder, 'silent'), resolve);
+  });
+  onTestFinished(() => {
+    silent.close();
+  });
+  const begun = performance.now();
+  const list = await listOwners(files);
+  expect(performance.now() - begun).toBeLessThan(2_000);
+  expect(list.owners.map(({ session_id: id }) => id)).toEqual(['one']);
+  expect(list.silent).toBe(1);
+  expect(existsSync(dead)).toBe(false);
+  owner.close();
+  while (existsSync(socketPath(folder, 'one'))) await new Promise((resolve) => setImmediate(resolve));
+  expect(await connectOwner(files, 'one', { client: 'send' })).toBeNull();
+});
+
+test('a long path of the data has its sockets in a short private folder', async () => {
+  const runtime = temporary('agent-run-');
+  const before = process.env.XDG_RUNTIME_DIR;
+  process.env.XDG_RUNTIME_DIR = runtime;
+  onTestFinished(() => {
+    if (before === undefined) delete process.env.XDG_RUNTIME_DIR;
+    else process.env.XDG_RUNTIME_DIR = before;
+  });
+  const data = join(temporary(), 'a'.repeat(100));
+  mkdirSync(data);
+  const { folder } = await owned(data);
+  expect(folder.startsWith(runtime)).toBe(true);
+  expect(statSync(folder).mode & 0o777).toBe(0o700);
+  expect(readdirSync(folder)).toHaveLength(1);
+  expect((await connect({ data }, 'ps')).state.facts.cwd).toBe('/work');
+});
