@@ -11,7 +11,6 @@ import {
   renameSync,
   rmSync,
   writeFileSync,
-  writeSync,
 } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { isRecord } from '../core/json.js';
@@ -358,7 +357,8 @@ export function replaceFile(file: string, text: string, isShared = false): void 
   const descriptor = openSync(temporary, 'wx', isShared ? 0o644 : 0o600);
   try {
     if (present !== null) fchmodSync(descriptor, present.mode & 0o777);
-    writeSync(descriptor, text);
+    // `writeSync` may write only a part of the text, where the disk is nearly full.
+    writeFileSync(descriptor, text);
     fsyncSync(descriptor);
     renameSync(temporary, target);
   } catch (error) {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, closeSync, fsyncSync, openSync, realpathSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { chmodSync, closeSync, fsyncSync, openSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isRecord, parseJson } from '../core/json.js';
 import type { ProjectFile } from './load.js';
@@ -189,7 +189,8 @@ function replaceFile(path: string, text: string): void {
   const descriptor = openSync(temporary, 'wx', 0o600);
   try {
     chmodSync(temporary, 0o600);
-    writeSync(descriptor, text);
+    // `writeSync` may write only a part of the text, where the disk is nearly full.
+    writeFileSync(descriptor, text);
     fsyncSync(descriptor);
     renameSync(temporary, path);
   } catch (error) {

@@ -1,0 +1,89 @@
+import { spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, watch, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { agent, binary, place, type Place } from '../e2e/program.js';
+
+/** Settings of a user who has many, so that writing them takes a while. */
+const models = Object.fromEntries(
+  Array.from({ length: 2_000 }, (_, index) => [`local/model-${index}`, { context_window: 8_000, input_usd: 1 }]),
+);
+
+function withSettings(): { readonly at: Place; readonly file: string } {
+  const at = place();
+  const folder = join(at.home, '.agent');
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, 'config.json');
+  writeFileSync(file, `${JSON.stringify({ exec: { timeout_s: 1 }, models }, null, 2)}\n`);
+  return { at, file };
+}
+
+interface Settings {
+  readonly exec: { readonly timeout_s: number };
+  readonly models: object;
+}
+
+const read = (file: string): Settings => JSON.parse(readFileSync(file, 'utf8')) as Settings;
+
+/** Starts the change and kills it: when its draft appears in the folder, or after a time. True if it was killed. */
+async function killed(at: Place, value: number, when: 'draft' | number): Promise<boolean> {
+  const child = spawn(process.execPath, [binary, '-p', `/config exec.timeout_s=${value}`], {
+    ...{ cwd: at.work, env: at.env, stdio: 'ignore' as const },
+  });
+  const ended = new Promise<boolean>((resolve) => {
+    child.on('close', (_code, signal) => {
+      resolve(signal === 'SIGKILL');
+    });
+  });
+  const watcher = watch(join(at.home, '.agent'), (_event, name) => {
+    if (when === 'draft' && name?.startsWith('.config-') === true) child.kill('SIGKILL');
+  });
+  if (typeof when === 'number') {
+    await Promise.race([ended, wait(when)]);
+    child.kill('SIGKILL');
+  }
+  const wasKilled = await ended;
+  watcher.close();
+  return wasKilled;
+}
+
+test('/config that is killed at any moment leaves the settings as they were or as they become, whole', async () => {
+  const { at, file } = withSettings();
+  const startedAtMs = performance.now();
+  expect((await agent(at, ['-p', '/config exec.timeout_s=2'])).code).toBe(0);
+  const tookMs = performance.now() - startedAtMs;
+  let kills = 0;
+  const moments = ['draft', 'draft', 'draft', ...[0.6, 0.8, 0.9, 1].map((share) => share * tookMs)] as const;
+  for (const [index, when] of moments.entries()) {
+    const before = read(file).exec.timeout_s;
+    const value = 100 + index;
+    if (await killed(at, value, when)) kills++;
+    const after = read(file);
+    expect([before, value]).toContain(after.exec.timeout_s);
+    expect(after.models).toEqual(models);
+  }
+  expect(kills).toBeGreaterThan(3);
+  // What undoes the changes is whole too.
+  const set = await agent(at, ['-p', '/config exec.timeout_s=7']);
+  expect([set.code, read(file).exec.timeout_s]).toEqual([0, 7]);
+  const undone = await agent(at, ['-p', '/config undo']);
+  expect([undone.code, undone.stderr, read(file).models]).toEqual([0, '', models]);
+});
+
+test('where the disk takes only a part of the settings, they stay as they were and the command says so', async () => {
+  const { at, file } = withSettings();
+  const before = readFileSync(file, 'utf8');
+  // A limit of the size of files is met in the middle of the text, as a full disk is.
+  const limit = `ulimit -f 64; exec "$0" "$@"`;
+  const run = spawn('bash', ['-c', limit, process.execPath, binary, 'config', 'set', 'exec.timeout_s', '9'], {
+    ...{ cwd: at.work, env: at.env },
+  });
+  let stderr = '';
+  run.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  const code = await new Promise((resolve) => run.on('close', resolve));
+  expect([code, readFileSync(file, 'utf8')]).toEqual([expect.any(Number), before]);
+  expect([code === 0, stderr]).toEqual([false, expect.stringMatching(/could not|cannot|EFBIG|too large/i)]);
+});
