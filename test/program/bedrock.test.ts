@@ -146,6 +146,118 @@ test('the credentials of a profile are used, and its models are listed', async (
   expect(writtenBelow(at)).not.toContain(passing.session);
 });
 
+/** The region that a request was signed for. */
+const signedFor = ({ requests }: BedrockServer): string | undefined =>
+  /Credential=[^/]+\/\d+\/([^/]+)\//.exec(requests.at(-1)?.headers.authorization ?? '')?.[1];
+
+const ownKeys = `aws_access_key_id=${keys.id}\naws_secret_access_key = ${keys.secret}\n`;
+const configText = `
+# My clouds
+[default]
+region = eu-west-1
+${ownKeys}
+[profile work]
+; the region follows
+region = ap-south-1 # of the team
+${ownKeys}services = local
+
+[services local]
+sts =
+  region = not-this-one
+[profile "quoted-name"]
+region=us-west-2
+${ownKeys}
+[profile none]
+${ownKeys}`;
+
+test.each([
+  ['the default profile', {}, 'eu-west-1'],
+  ['AWS_PROFILE', { AWS_PROFILE: 'work' }, 'ap-south-1'],
+  ['a quoted name', { AWS_PROFILE: 'quoted-name' }, 'us-west-2'],
+  ['AWS_DEFAULT_REGION before the file', { AWS_DEFAULT_REGION: 'sa-east-1', AWS_PROFILE: 'work' }, 'sa-east-1'],
+  ['AWS_REGION before both', { AWS_REGION: 'ca-west-1', AWS_DEFAULT_REGION: 'sa-east-1' }, 'ca-west-1'],
+])('the region is found: %s', async (_name, more, region) => {
+  const at = place();
+  const server = await bedrock();
+  server.script({ text: 'Hello.' });
+  mkdirSync(join(at.home, '.aws'));
+  writeFileSync(join(at.home, '.aws', 'config'), configText);
+  const env = { ...noMachine, AWS_ENDPOINT_URL_BEDROCK_RUNTIME: server.url, ...more };
+  const done = await agent(at, ['-p', '-m', model, 'hi'], { env });
+  expect([done.stderr, done.stdout, signedFor(server)]).toEqual(['', 'Hello.\n', region]);
+});
+
+test('AWS_CONFIG_FILE names the file; a profile without a region, or that does not exist, is named with what to do', async () => {
+  const at = place();
+  const server = await bedrock();
+  server.script({ text: 'Hello.' });
+  const file = join(at.home, 'clouds.ini');
+  writeFileSync(file, configText);
+  const env = { ...noMachine, AWS_CONFIG_FILE: file, AWS_PROFILE: 'work' };
+  const found = await agent(at, ['-p', '-m', model, 'hi'], {
+    env: { ...env, AWS_ENDPOINT_URL_BEDROCK_RUNTIME: server.url },
+  });
+  expect([found.stdout, signedFor(server)]).toEqual(['Hello.\n', 'ap-south-1']);
+  for (const profile of ['none', 'missing']) {
+    const done = await agent(at, ['-p', '-m', model, 'hi'], { env: { ...env, AWS_PROFILE: profile } });
+    expect([done.code, done.stderr]).toEqual([
+      2,
+      expect.stringMatching(/no region for Amazon Bedrock.*AWS_REGION.*`aws configure set region/s),
+    ]);
+  }
+});
+
+test('a profile with a role takes it by its source profile; what cannot be had is said with the profile', async () => {
+  const at = place();
+  const roles: string[] = [];
+  const sts = createServer((request, response) => {
+    void (async () => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+      roles.push(new URLSearchParams(Buffer.concat(chunks).toString()).get('RoleArn') ?? '');
+      const { id, secret, session = '' } = passing;
+      const expires = new Date(Date.now() + 3_600_000).toISOString();
+      response.setHeader('content-type', 'text/xml');
+      response.end(
+        `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>` +
+          `<AccessKeyId>${id}</AccessKeyId><SecretAccessKey>${secret}</SecretAccessKey><SessionToken>${session}` +
+          `</SessionToken><Expiration>${expires}</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>`,
+      );
+    })();
+  });
+  sts.listen(0, '127.0.0.1');
+  await once(sts, 'listening');
+  onTestFinished(() => {
+    sts.closeAllConnections();
+    sts.close();
+  });
+  const server = await bedrock({ keys: () => [passing] });
+  server.script({ text: 'Hello.' });
+  mkdirSync(join(at.home, '.aws'));
+  const role = 'arn:aws:iam::123456789012:role/models';
+  writeFileSync(
+    join(at.home, '.aws', 'config'),
+    `[default]\nregion=eu-west-1\n${ownKeys}[profile role]\nregion=eu-west-1\nrole_arn=${role}\nsource_profile=default\n` +
+      `[profile mfa]\nregion=eu-west-1\nrole_arn=${role}\nsource_profile=default\nmfa_serial=arn:aws:iam::1:mfa/me\n` +
+      `[profile sso]\nregion=eu-west-1\nsso_session=corp\nsso_account_id=1\nsso_role_name=r\n` +
+      `[sso-session corp]\nsso_region=eu-west-1\nsso_start_url=https://corp.example.com/start\n`,
+  );
+  const env = {
+    ...noMachine,
+    AWS_ENDPOINT_URL_BEDROCK_RUNTIME: server.url,
+    AWS_ENDPOINT_URL_STS: `http://127.0.0.1:${(sts.address() as AddressInfo).port}`,
+  };
+  const done = await agent(at, ['-p', '-m', model, 'hi'], { env: { ...env, AWS_PROFILE: 'role' } });
+  expect([done.stderr, done.stdout, roles]).toEqual(['', 'Hello.\n', [role]]);
+  for (const [profile, says] of [
+    ['mfa', /mfa.*multi-factor/is],
+    ['sso', /sso.*aws sso login/is],
+  ] as const) {
+    const failed = await agent(at, ['-p', '-m', model, 'hi'], { env: { ...env, AWS_PROFILE: profile } });
+    expect([failed.code, failed.stderr]).toEqual([4, expect.stringMatching(says)]);
+  }
+});
+
 test('credentials that have expired are read again', async () => {
   let asked = 0;
   const container = createServer((_request, response) => {

@@ -35,7 +35,7 @@ const parts = {
     role: 'user',
     content: [
       { type: 'text', text: 'What is this?\n[shot.png 8x4]' },
-      { type: 'image_url', image_url: { url: `data:image/png;base64,${base64}`, detail: 'auto' } },
+      { type: 'image_url', image_url: { url: `data:image/png;base64,${base64}` } },
     ],
   },
   'openai-responses': {
@@ -167,7 +167,7 @@ test.each([
         role: 'user',
         content: [
           { type: 'text', text: 'From the results above: shot.png' },
-          { type: 'image_url', image_url: { url: `data:image/png;base64,${base64}`, detail: 'auto' } },
+          { type: 'image_url', image_url: { url: `data:image/png;base64,${base64}` } },
         ],
       },
     ],

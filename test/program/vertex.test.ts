@@ -117,6 +117,26 @@ test('Gemini goes over the OpenAI-compatible route, and one session moves betwee
   expect([gemini.refusals, claude.refusals, gemini.bodies[0]?.['model']]).toEqual([[], [], 'google/gemini-2.5-pro']);
 });
 
+test('Gemini gets an image and the effort, and the signatures of its thoughts come back to it', async () => {
+  const at = place({ 'a.txt': 'hello\n' });
+  onePixel(at);
+  const machine = await metadata([token]);
+  const gemini = await vertex(`${root}/endpoints/openapi/chat/completions`, {
+    ...{ api: 'openai-chat', wholeCalls: true, signature: 'c2lnbmVkLWJ5LWdvb2dsZQ==' },
+  });
+  gemini.script({ calls: [look, look] }, { text: 'It says hello.' });
+  const args = ['-p', '-m', 'vertex/gemini-2.5-pro', '--effort', 'low', '--image', 'one.png', 'read a.txt'];
+  const done = await agent(at, args, { env: envOf(gemini, machine.env) });
+  expect([done.stderr, done.stdout, gemini.refusals]).toEqual(['', 'It says hello.\n', []]);
+  const [first, second] = gemini.bodies;
+  // Vertex AI takes no `detail` of an image, and one of `reasoning_effort` and `thinking_config`.
+  expect(JSON.stringify(first)).toMatch(/\{"type":"image_url","image_url":\{"url":"data:image\/png;base64,[^"]+"\}\}/);
+  expect([first?.['reasoning_effort'], JSON.stringify(first).includes('thinking_config')]).toEqual(['low', false]);
+  const calls = JSON.stringify(second?.['messages']);
+  expect(calls).toContain('"extra_content":{"google":{"thought_signature":"c2lnbmVkLWJ5LWdvb2dsZQ=="}}');
+  expect(calls.split('thought_signature')).toHaveLength(2);
+});
+
 test('a token that is refused is fetched again', async () => {
   const machine = await metadata(['ya29.token-that-is-revoked-01', token]);
   const server = await vertex(`${root}/endpoints/openapi/chat/completions`, { api: 'openai-chat' });

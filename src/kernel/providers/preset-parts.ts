@@ -1,4 +1,5 @@
 import type { JsonObject } from '../core/json.js';
+import { profileRegion } from './clouds/aws-profile.js';
 import type { Quirks } from './quirks.js';
 
 /** A cloud whose credentials authorize requests where there is no key. */
@@ -26,6 +27,8 @@ interface Route {
 interface AddressPart {
   /** Variables that hold it, first one set wins. A setting of the same name goes before them. */
   readonly env?: readonly string[];
+  /** Names the file of a cloud's own programs that may hold it. Variables go before it. */
+  readonly file?: keyof typeof fileParts;
   /** The part that it depends on: `values` by the value of that one. */
   readonly of?: string;
   readonly values?: Readonly<Record<string, string>>;
@@ -67,6 +70,8 @@ export interface PresetParts {
 
 type Env = Readonly<Record<string, string | undefined>>;
 
+const fileParts = { 'aws-profile': profileRegion } as const;
+
 /** Returns the value of the first of these variables that is set. */
 export function firstSet(names: readonly string[], env: Env): string | undefined {
   return names.map((variable) => env[variable]?.trim() ?? '').find((value) => value !== '');
@@ -93,7 +98,8 @@ const partForm = /^[A-Za-z0-9][\w.:-]*$/;
 function partValue(name: string, preset: PresetParts, env: Env): string | null {
   const part = preset.parts?.[name];
   if (part === undefined) return null;
-  const given = settingOf(name, preset) ?? firstSet(part.env ?? [], env);
+  const inFile = (): string | undefined => (part.file === undefined ? undefined : fileParts[part.file](env));
+  const given = settingOf(name, preset) ?? firstSet(part.env ?? [], env) ?? inFile();
   if (given !== undefined) return partForm.test(given) ? given : null;
   const usual = usualText(part, preset, env);
   if (usual === undefined) return null;

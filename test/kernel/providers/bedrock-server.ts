@@ -2,8 +2,7 @@ import { createHash, createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { crc32 } from 'node:zlib';
-import { Ajv2020 } from 'ajv/dist/2020.js';
-import schema from '../../../fixtures/bedrock/converse-request.schema.json' with { type: 'json' };
+import { schemaError } from './wires/request-rules.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -39,8 +38,6 @@ export interface BedrockServer {
   script(...turns: readonly ConverseTurn[]): void;
   close(): Promise<void>;
 }
-
-const validate = new Ajv2020({ strict: false }).compile(schema);
 
 /** A double of Amazon Bedrock's runtime and of its list of inference profiles. It recomputes the signature of each
  * request, checks the body against the documented form and the rules for turns, and answers in event frames. Sources:
@@ -177,7 +174,8 @@ function authorizationError(
 }
 
 function schemaProblems(body: Fields): string[] {
-  return validate(body) ? [] : [new Ajv2020().errorsText(validate.errors).slice(0, 500)];
+  const error = schemaError('bedrock-converse:request', body);
+  return error === null ? [] : [error];
 }
 
 interface Block {

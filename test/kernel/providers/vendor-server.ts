@@ -30,6 +30,8 @@ export interface VendorHabits {
   /** Its template lets user and assistant take turns, results and calls aside (Mistral). */
   readonly alternates?: boolean;
   readonly refusedFields?: readonly string[];
+  /** Signs the first call of an answer, and refuses that call without it (Gemini, on Chat Completions). */
+  readonly signature?: string;
   /** Takes no picture. */
   readonly refusesImages?: boolean;
   /** What it says instead of what is wrong. */
@@ -137,11 +139,20 @@ function judge(body: Fields, habits: VendorHabits): readonly string[] {
     ...(habits.refusesImages === true && /"image(?:_url)?"/.test(JSON.stringify(body))
       ? ['messages.0.content.0.image.source.base64.data: Could not process image']
       : []),
+    ...(habits.signature !== undefined && messages.some((message) => isUnsigned(message, habits.signature))
+      ? ['Function call is missing a thought_signature in functionCall parts.']
+      : []),
     ...(loneSurrogates(body) > 0 ? ['a lone surrogate'] : []),
     ...silent.map(() => 'reasoning_content is missing in an assistant message'),
     ...ids.filter((id) => !/:"[a-zA-Z0-9]{9}"$/.test(id)).map((id) => `${id} is not nine letters and digits`),
     ...(habits.refusedFields ?? []).filter((field) => field in body).map((field) => `unknown field ${field}`),
   ];
+}
+
+/** True for an answer whose first call has not that signature. */
+function isUnsigned({ tool_calls: calls }: Fields, signature: string | undefined): boolean {
+  const [first] = (calls ?? []) as readonly Fields[];
+  return first !== undefined && !JSON.stringify(first).includes(JSON.stringify(signature));
 }
 
 function cut(text: string, size: number): readonly string[] {
@@ -178,6 +189,9 @@ function chat(turn: VendorTurn, habits: VendorHabits, n: number): readonly strin
           {
             index,
             ...(at === 0 ? { id, type: 'function' } : {}),
+            ...(habits.signature !== undefined && at === 0 && index === 0
+              ? { extra_content: { google: { thought_signature: habits.signature } } }
+              : {}),
             function: { ...(at === 0 ? { name } : {}), arguments: piece },
           },
         ],

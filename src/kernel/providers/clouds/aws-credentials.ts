@@ -19,7 +19,7 @@ export function openAws(
     service,
     sha256: Sha256,
     credentials: async () => {
-      const found = await find();
+      const found = await withoutVersionWarning(find);
       for (const secret of [found.secretAccessKey, found.sessionToken]) if (secret !== undefined) onSecret(secret);
       return found;
     },
@@ -32,10 +32,23 @@ export function openAws(
   };
 }
 
+const noWarning = 'AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED';
+
+/** The library warns on the user's screen about versions of Node that its later releases will not support. */
+async function withoutVersionWarning<T>(find: () => Promise<T>): Promise<T> {
+  if (process.env[noWarning] !== undefined) return await find();
+  process.env[noWarning] = 'true';
+  try {
+    return await find();
+  } finally {
+    delete process.env[noWarning];
+  }
+}
+
 const noRegion = {
   code: 'bad_request',
   message: 'no AWS region',
-  hint: 'set AWS_REGION, or `region` of this provider in your settings',
+  hint: 'set AWS_REGION or `region` of this provider in your settings, or give your AWS profile one: `aws configure set region us-east-1`',
 } as const;
 
 /** The headers that a signature adds. */

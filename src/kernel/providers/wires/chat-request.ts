@@ -199,7 +199,7 @@ function userItem(text: string, inParts: boolean): UserItem {
 function withImages(text: string, files: readonly SentFile[], inParts: boolean): UserItem {
   const images = files.map(({ mediaType, base64 }) => ({
     type: 'image_url' as const,
-    image_url: { url: `data:${mediaType};base64,${base64}`, detail: 'auto' as const },
+    image_url: { url: `data:${mediaType};base64,${base64}` },
   }));
   if (images.length === 0) return userItem(text, inParts);
   return { role: 'user', content: [{ type: 'text', text: wellFormed(text) }, ...images] };
