@@ -51,7 +51,8 @@ export type BeforeSend = (
  * either. Calls arrive whole and only after the provider said that the response is complete; fragments stay inside the
  * provider. */
 export type ModelChunk =
-  | { readonly type: 'text' | 'reasoning'; readonly text: string }
+  /** `isLast`: the end of the answer arrived with it, so no text follows. */
+  | { readonly type: 'text' | 'reasoning'; readonly text: string; readonly isLast?: true }
   | { readonly type: 'tool_call'; readonly call: ReceivedCall }
   | { readonly type: 'usage'; readonly usage: TokenUsage; readonly costUsd: number | null }
   /** The request failed and is sent again after `delayMs`; `attempt` counts from 1. All text of this request so far is

@@ -36,8 +36,9 @@ export function maskProvider({ open, search }: LazyProvider, guard: SecretGuard)
         }
         if (chunk.type === 'text' || chunk.type === 'reasoning') {
           speaking = chunk.type;
-          const text = streams[speaking].add(chunk.text);
-          if (text !== '') yield text === chunk.text ? chunk : { ...chunk, text };
+          const begun = streams[speaking].add(chunk.text);
+          const text = chunk.isLast === true ? begun + streams[speaking].end() : begun;
+          if (text !== '') yield { type: speaking, text };
         } else yield maskChunk(chunk, guard);
       }
     },

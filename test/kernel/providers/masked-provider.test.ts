@@ -54,6 +54,18 @@ test('text and reasoning of a model are masked across their pieces, each by itse
   ]);
 });
 
+test('the end of an answer that arrived whole is shown with the rest of it', async () => {
+  expect(await masked([{ type: 'text', text: 'press any key' }, end])).toEqual([
+    { type: 'text', text: 'press any ' },
+    { type: 'text', text: 'key' },
+    end,
+  ]);
+  expect(await masked([{ type: 'text', text: 'press any key', isLast: true }, end])).toEqual([
+    { type: 'text', text: 'press any key' },
+    end,
+  ]);
+});
+
 test('what waited when a request is sent again is void with the rest', async () => {
   expect(await masked([{ type: 'text', text: 'a key' }, retry, { type: 'text', text: '-value' }, end])).toEqual([
     { type: 'text', text: 'a ' },

@@ -182,6 +182,9 @@ class AnswerGate {
       if (one !== null) shown.push(one);
       if (this.failed !== null || this.isComplete) break;
     }
+    const last = shown.at(-1);
+    if (this.isComplete && (last?.type === 'text' || last?.type === 'reasoning'))
+      shown[shown.length - 1] = { ...last, isLast: true };
     return shown;
   }
 
