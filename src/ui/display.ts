@@ -160,6 +160,11 @@ export class Display {
     this.#draw(state, apart === this.#apart ? below : this.#live.rows(state, this.#screen.size, this.#apart));
   }
 
+  /** Prepares what the first dialog or menu needs. */
+  warm(state: DisplayState): void {
+    this.#live.warm(state, this.#screen.size);
+  }
+
   /** Draws only what keys change; the streaming text stays as it is. */
   echo(state: DisplayState): void {
     if (this.#endWait) {

@@ -1,6 +1,6 @@
 import type { Clock } from '../kernel/core/runtime.js';
 import type { ScreenSize } from './terminal/writer.js';
-import { type LiveRows, mountScreen } from './components/mounted-screen.js';
+import { type LiveRows, mountScreen, rowsWithoutInk } from './components/mounted-screen.js';
 import { runningCalls, type RunningState } from './components/running.js';
 import { type Arranged, arrange, type LiveState, type Overlay } from './components/screen.js';
 import { type StatusFacts, statusLine, todoRow } from './components/status-line.js';
@@ -22,12 +22,15 @@ export interface DisplayState {
   readonly isFresh?: boolean;
 }
 
-/** The live rows of the screen. Ink lays them out when something in them has changed. */
+/** The live rows of the screen. Ink lays them out when there is a dialog or a menu, or a row that has to be cut, and
+ * something in them has changed. */
 export interface Live {
   /** Returns the rows. `apart`: something is printed above, so an empty row sets the input apart. */
   rows(state: DisplayState, size: ScreenSize, apart: boolean): LiveRows;
   /** Returns the rows after a key. They show what it types before Ink has laid it out. */
   echo(state: DisplayState, size: ScreenSize, apart: boolean): LiveRows;
+  /** Lays out some rows by Ink, so that the first dialog or menu does not have to wait for its start. */
+  warm(state: DisplayState, size: ScreenSize): void;
   unmount(): void;
 }
 
@@ -43,6 +46,7 @@ const runningMs = 100;
 export function createLive({ theme, clock, status }: Parts): Live {
   const mounted = mountScreen();
   const running = createRunning(theme);
+  /** The rows that Ink laid out last, as long as no others were shown since. */
   let last: { readonly key: readonly unknown[]; readonly rows: LiveRows } | null = null;
   const stateOf = (state: DisplayState, size: ScreenSize, apart: boolean, nowMs: number): LiveState => ({
     size,
@@ -63,20 +67,33 @@ export function createLive({ theme, clock, status }: Parts): Live {
     overlay: state.overlay,
     waits: state.waits,
   });
-  const rows: Live['rows'] = (state, size, apart) => {
-    const arranged = arrange(stateOf(state, size, apart, clock()));
+  const layOut = (arranged: Arranged): LiveRows => {
     const key = keyOf(arranged);
     if (last && isSame(key, last.key)) return last.rows;
     last = { key, rows: mounted.layOut(arranged) };
     return last.rows;
   };
+  /** Returns the rows that need no layout; null where Ink is needed. */
+  const plain = (arranged: Arranged): LiveRows | null => {
+    const found = rowsWithoutInk(arranged);
+    if (found) last = null;
+    return found;
+  };
   return {
-    rows,
+    rows: (state, size, apart) => {
+      const arranged = arrange(stateOf(state, size, apart, clock()));
+      return plain(arranged) ?? layOut(arranged);
+    },
     echo: (state, size, apart) => {
       const arranged = arrange(stateOf(state, size, apart, clock()));
+      const found = plain(arranged);
+      if (found) return found;
       const [, ...others] = keyOf(arranged);
       const echoed = last && isSame(others, last.key.slice(1)) ? mounted.echo(arranged) : null;
-      return echoed ?? rows(state, size, apart);
+      return echoed ?? layOut(arranged);
+    },
+    warm: (state, size) => {
+      if (!last) mounted.layOut(arrange(stateOf(state, size, false, clock())));
     },
     unmount: () => {
       mounted.unmount();

@@ -222,11 +222,17 @@ class ScreenRepl implements ReplHandle {
       return;
     }
     this.#askForGround();
-    time.schedule(warmMarkdown, 0);
+    time.schedule(this.#warm, 0);
     void this.#past.load(session.id);
     if (input.keys === 'vim') void this.#useVim();
     if (opening.prompt !== undefined) this.submit(opening.prompt);
   }
+
+  /** Prepares what later frames need, once the first one is on the screen. */
+  readonly #warm = (): void => {
+    warmMarkdown();
+    if (!this.#closed) this.#display.warm(this.#state());
+  };
 
   /** Takes the theme for the terminal's background, if nobody chose one. */
   #askForGround(): void {

@@ -2,12 +2,31 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createKeyDecoder } from '../../src/ui/terminal/key-decoder.js';
 import { PromptInput } from '../../src/ui/editor/prompt-input.js';
+import { type LiveRows, mountScreen } from '../../src/ui/components/mounted-screen.js';
+import { arrange, type LiveState, plainRows } from '../../src/ui/components/screen.js';
 import { createLive, type DisplayState } from '../../src/ui/live.js';
 import { createSwitchableTheme } from '../../src/kernel/console/theme.js';
+import { statusLine } from '../../src/ui/components/status-line.js';
+import { withoutSgr } from '../../src/ui/terminal/rows.js';
 import { emptyView } from '../../src/ui/view.js';
 import { propertyRuns } from '../property-runs.js';
 
 const facts = { model: 'm', approval: 'ask', sandbox: 'off', directory: '~' };
+const nothing: Omit<LiveState, 'size' | 'theme' | 'prompt'> = {
+  running: null,
+  queue: [],
+  todo: '',
+  status: '',
+  menu: null,
+  overlay: null,
+  waits: false,
+  apart: true,
+};
+/** Ink joins colours that follow each other. */
+function shownRows({ lines, cursor }: LiveRows): LiveRows {
+  return { lines: lines.map((line) => withoutSgr(line).trimEnd()), cursor };
+}
+
 const keys = [
   'a',
   'word ',
@@ -47,16 +66,46 @@ test('what a key types is echoed as Ink lays it out', () => {
         };
         const decoder = createKeyDecoder();
         echoing.rows(state, size, true);
+        const ink = mountScreen();
         for (const key of typed) {
           for (const event of decoder.decode(key)) input.take(event);
-          const echoed = echoing.echo(state, size, true);
-          const fresh = createLive({ theme, clock: () => 0, status: () => facts });
-          expect(echoed).toEqual(fresh.rows(state, size, true));
-          fresh.unmount();
+          const status = statusLine(facts, emptyView, { nowMs: 0, busySinceMs: null, hint: null }, theme, columns);
+          const prompt = { editor: input.editor(), searching: null };
+          const shown = { ...nothing, size, theme, status, prompt, menu: input.menu() };
+          expect(shownRows(echoing.echo(state, size, true))).toEqual(shownRows(ink.layOut(arrange(shown))));
         }
+        ink.unmount();
         echoing.unmount();
       },
     ),
     { numRuns: propertyRuns(60) },
   );
+});
+
+test('rows that need no layout are those that Ink lays out', () => {
+  const word = fc.constantFrom('', 'one', '\x1b[31mred\x1b[39m word', '你好 ', 'x'.repeat(40), '👩‍👩‍👧 e\u0301', '  · ');
+  const theme = createSwitchableTheme({ unicode: true, colors: 16, theme: 'dark' });
+  const ink = mountScreen();
+  let compared = 0;
+  fc.assert(
+    fc.property(
+      fc.array(fc.record({ row: word, tail: fc.array(word, { maxLength: 8 }) }), { maxLength: 3 }),
+      fc.array(fc.record({ text: word, when: fc.constantFrom('steer', 'after') }), { maxLength: 7 }),
+      fc.record({ todo: word, status: word, apart: fc.boolean() }),
+      fc.record({ columns: fc.constantFrom(12, 30, 80), rows: fc.constantFrom(4, 12, 30, 40) }),
+      (calls, queue, texts, size) => {
+        const input = new PromptInput({ commands: () => [], rank: () => [], wantFiles: () => undefined });
+        const prompt = { editor: input.editor(), searching: null };
+        const running = calls.length > 0 ? { calls, waiting: queue.length } : null;
+        const arranged = arrange({ ...nothing, ...texts, size, theme, prompt, queue, running });
+        const rows = plainRows(arranged);
+        if (!rows || rows.lines.length > Math.max(1, size.rows - 2)) return;
+        compared++;
+        expect(shownRows(rows)).toEqual(shownRows(ink.layOut(arranged)));
+      },
+    ),
+    { numRuns: propertyRuns(200) },
+  );
+  ink.unmount();
+  expect(compared).toBeGreaterThan(0);
 });

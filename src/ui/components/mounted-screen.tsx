@@ -1,12 +1,18 @@
 import { type DOMElement, type Instance, render } from 'ink';
 import { textWidth } from '../terminal/rows.js';
-import { type Arranged, type LiveState, roomFor, Screen } from './screen.js';
+import { type Arranged, type LiveState, plainRows, roomFor, Screen } from './screen.js';
 import { ScreenContext } from './row.js';
 
 /** The live rows as Ink laid them out, and the position of the cursor in them. */
 export interface LiveRows {
   readonly lines: readonly string[];
   readonly cursor: { readonly line: number; readonly column: number };
+}
+
+/** Returns the rows where they need no layout, else null. */
+export function rowsWithoutInk(arranged: Arranged): LiveRows | null {
+  const rows = plainRows(arranged);
+  return rows && bounded(rows.lines, rows.cursor.line, rows.cursor.column, arranged.state);
 }
 
 /** The one tree of components, which Ink lays out. */

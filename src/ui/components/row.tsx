@@ -26,6 +26,13 @@ export function useTheme(): Theme {
   return useContext(ThemeContext);
 }
 
+/** The text of one row. `keepsEnd`: where it is too long, it is cut in the middle. */
+export interface RowText {
+  readonly text: string;
+  readonly tone?: Role;
+  readonly keepsEnd?: true;
+}
+
 /** One row of the terminal: cut at the edge, never wrapped, so that a screen has as many rows as there are `Row`s.
  * `cursor`: the column of the cursor. The last row with one counts. `keepsEnd`: the cut is in the middle. */
 export function Row(props: {

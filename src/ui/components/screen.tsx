@@ -2,14 +2,14 @@ import { Box } from 'ink';
 import type { ReactElement, ReactNode } from 'react';
 import type { QueuedMessage } from '../../kernel/core/session-port.js';
 import type { InputEvent } from '../terminal/keyboard.js';
-import { fitWidth } from '../terminal/rows.js';
+import { fitWidth, textWidth } from '../terminal/rows.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import type { ScreenSize } from '../terminal/writer.js';
 import type { Theme } from '../../kernel/console/theme.js';
 import { Menu, menuHeight, type MenuState } from './menu.js';
 import { Prompt, type PromptRows, promptRows, type PromptState } from './prompt.js';
-import { Row, useTheme } from './row.js';
-import { Running, runningHeight, type RunningState } from './running.js';
+import { Row, type RowText } from './row.js';
+import { runningHeight, runningRows, type RunningState } from './running.js';
 
 /** A dialog in the place of the input. It takes the keys. */
 export interface Overlay {
@@ -121,21 +121,54 @@ function withOverlay(state: LiveState, overlay: Overlay, room: number, edge: Edg
 }
 
 /** Everything below the streaming text. A new part of the screen gets its place here. */
-export function Screen({ state, heights, prompt, overlay }: Arranged): ReactNode {
-  const columns = Math.max(1, state.size.columns - 1);
+export function Screen(arranged: Arranged): ReactNode {
+  const { state, heights, prompt, overlay } = arranged;
   return (
     <Box flexDirection="column">
-      {heights.lead ? <Row>{''}</Row> : null}
-      {state.running ? <Running running={state.running} height={heights.running} /> : null}
-      <Queue queue={state.queue} columns={columns} height={heights.queue} />
-      {heights.gap ? <Row>{''}</Row> : null}
-      {heights.todo ? <Row tone="dim">{state.todo}</Row> : null}
-      {heights.status ? <Row>{state.status}</Row> : null}
+      {rowsAbove(arranged).map(({ text, tone = null, keepsEnd = false }, index) => (
+        <Row key={index} tone={tone} keepsEnd={keepsEnd}>
+          {text}
+        </Row>
+      ))}
       {overlay}
       {prompt ? <Prompt rows={prompt} /> : null}
-      {state.menu && heights.menu > 0 ? <Menu menu={state.menu} columns={columns} height={heights.menu} /> : null}
+      {state.menu && heights.menu > 0 ? (
+        <Menu menu={state.menu} columns={columnsOf(state)} height={heights.menu} />
+      ) : null}
     </Box>
   );
+}
+
+function columnsOf({ size }: LiveState): number {
+  return Math.max(1, size.columns - 1);
+}
+
+/** Returns the rows above the input or the dialog in its place. */
+function rowsAbove({ state, heights }: Arranged): readonly RowText[] {
+  return [
+    ...(heights.lead ? [{ text: '' }] : []),
+    ...(state.running ? runningRows(state.running, heights.running) : []),
+    ...queueRows(state, heights.queue),
+    ...(heights.gap ? [{ text: '' }] : []),
+    ...(heights.todo ? [{ text: state.todo, tone: 'dim' as const }] : []),
+    ...(heights.status ? [{ text: state.status }] : []),
+  ];
+}
+
+/** Returns all rows where they need no layout: there is neither a dialog nor a menu, and none has to be cut. Else
+ * null. */
+export function plainRows(arranged: Arranged): PromptRows | null {
+  const { state, heights, prompt, overlay } = arranged;
+  if (overlay || !prompt || heights.menu > 0) return null;
+  const above = rowsAbove(arranged).map(({ text, tone }) =>
+    tone === undefined || text === '' ? text : state.theme.paint(tone, text),
+  );
+  const lines = [...above, ...prompt.lines];
+  if (lines.some((line) => line.includes('\n') || textWidth(line) > columnsOf(state))) return null;
+  return {
+    lines: lines.map((line) => line.trimEnd()),
+    cursor: { line: above.length + prompt.cursor.line, column: prompt.cursor.column },
+  };
 }
 
 const mostShown = 4;
@@ -146,24 +179,13 @@ function queueHeight(queue: readonly QueuedMessage[]): number {
 }
 
 /** Messages that wait to be sent, at most `height` rows of them. */
-function Queue({
-  queue,
-  columns,
-  height,
-}: {
-  readonly queue: readonly QueuedMessage[];
-  readonly columns: number;
-  readonly height: number;
-}): ReactNode {
-  const { glyphs } = useTheme();
+function queueRows(state: LiveState, height: number): readonly RowText[] {
+  const { queue, theme } = state;
+  const { arrow } = theme.glyphs;
   const rows = queue.slice(0, mostShown).map(({ text, when }) => {
-    const lead = `${glyphs.arrow} ${when === 'steer' ? 'next' : 'after this turn'}: `;
-    return fitWidth(lead + sanitize(text).replace(/\s+/g, ' '), columns);
+    const lead = `${arrow} ${when === 'steer' ? 'next' : 'after this turn'}: `;
+    return fitWidth(lead + sanitize(text).replace(/\s+/g, ' '), columnsOf(state));
   });
-  if (queue.length > mostShown) rows.push(`${glyphs.arrow} ${queue.length - mostShown} more queued`);
-  return rows.slice(0, height).map((row, index) => (
-    <Row key={index} tone="dim">
-      {row}
-    </Row>
-  ));
+  if (queue.length > mostShown) rows.push(`${arrow} ${queue.length - mostShown} more queued`);
+  return rows.slice(0, height).map((text) => ({ text, tone: 'dim' }));
 }

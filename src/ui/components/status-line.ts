@@ -52,11 +52,11 @@ export function statusLine(
   const behind = factsThatFit(facts, view, room - used - separator.length, separator);
   const own = ownPart(facts, room - used - separator.length);
   const dim = (text: string): string => theme.paint('dim', text);
-  const lead = before.length === 0 ? '' : dim(before.join(separator) + (mode === '' ? '' : separator));
-  const rest = [...behind, ...own].map((part) => separator + part).join('');
+  const lead = before.join(separator) + (before.length === 0 || mode === '' ? '' : separator);
+  const all = [...behind, ...own].map((part) => separator + part).join('');
+  const rest = before.length === 0 && mode === '' ? all.slice(separator.length) : all;
   const tone = modeTone(facts);
-  const shownMode = tone === null ? dim(mode) : theme.paint(tone, mode);
-  return lead + shownMode + dim(before.length === 0 && mode === '' ? rest.slice(separator.length) : rest);
+  return tone === null ? dim(lead + mode + rest) : dim(lead) + theme.paint(tone, mode) + dim(rest);
 }
 
 /** Returns what happens now and the approval mode, in the longest words that fit. */

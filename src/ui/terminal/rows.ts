@@ -27,11 +27,13 @@ const wide: readonly (readonly [number, number])[] = [
   [0xac00, 0xd7a3],
 ];
 
-/** Columns of one code unit where every terminal agrees on them; -1 where clusters, emoji or tables may differ. */
-function certainWidth(code: number): 1 | 2 | -1 {
-  if (code >= 0x20 && code < 0x7f) return 1;
-  if (narrow.some(([from, to]) => code >= from && code <= to)) return 1;
-  return wide.some(([from, to]) => code >= from && code <= to) ? 2 : -1;
+/** For each code unit its columns where every terminal agrees on them; -1 where clusters, emoji or tables may differ. */
+const certainWidths = new Int8Array(0x1_00_00).fill(-1);
+for (const [from, to] of narrow) certainWidths.fill(1, from, to + 1);
+for (const [from, to] of wide) certainWidths.fill(2, from, to + 1);
+
+function certainWidth(code: number): number {
+  return certainWidths[code] ?? -1;
 }
 
 /** True where the width of every character of `text` is the same on every terminal. */
@@ -43,13 +45,26 @@ function isCertain(text: string): boolean {
 /** Columns that `text` takes; SGR sequences count nothing. No tabs, no line breaks. */
 export function textWidth(text: string): number {
   let width = 0;
-  for (let i = 0; i < text.length; i++) {
-    const columns = certainWidth(text.charCodeAt(i));
-    const next = i + 1 < text.length ? text.charCodeAt(i + 1) : 0x20;
-    if (columns < 0 || (certainWidth(next) < 0 && next !== 0x1b)) return uncertainWidth(text);
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    const end = code === escape ? sgrEnd(text, at) : at;
+    const columns = code === escape ? 0 : certainWidth(code);
+    if (columns < 0 || end < 0) return uncertainWidth(text);
     width += columns;
+    at = end;
   }
   return width;
+}
+
+const escape = 0x1b;
+
+/** Returns the place of the last character of the SGR sequence that begins at `at`; -1 where there is none. */
+function sgrEnd(text: string, at: number): number {
+  if (text.charCodeAt(at + 1) !== 0x5b) return -1;
+  let end = at + 2;
+  // Digits, colons and semicolons.
+  for (let code = text.charCodeAt(end); code >= 0x30 && code <= 0x3b; code = text.charCodeAt(end)) end++;
+  return text.charCodeAt(end) === 0x6d ? end : -1;
 }
 
 /** The segmenter takes more time for each character of a longer text, so it gets so many code units at once. */

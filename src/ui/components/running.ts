@@ -1,5 +1,4 @@
 import { withoutEnd } from '../../kernel/core/text.js';
-import { Fragment, type ReactNode } from 'react';
 import { expandTabs, splitStyledLines, unjoined } from '../terminal/rows.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import { runningCallRow } from '../calls/call-rows.js';
@@ -7,13 +6,12 @@ import { formatElapsed } from '../item-lines.js';
 import { patienceMs } from '../../kernel/core/timers.js';
 import type { StartedCall } from '../view.js';
 import type { Theme } from '../../kernel/console/theme.js';
-import { Row } from './row.js';
+import type { RowText } from './row.js';
 
 const tailRows = 6;
 
 /** A call that runs: its row, and the end of its output. */
 interface RunningCall {
-  readonly callId: string;
   readonly row: string;
   readonly tail: readonly string[];
 }
@@ -30,7 +28,6 @@ export function runningCalls(calls: readonly StartedCall[], nowMs: number, theme
   if (running.length === 0) return null;
   return {
     calls: running.map((call) => ({
-      callId: call.callId,
       row: runningCallRow(call.call, formatElapsed(nowMs - (call.startedAtMs ?? nowMs)), theme),
       tail: tail(call.output, theme.colors),
     })),
@@ -52,27 +49,19 @@ export function runningHeight({ calls, waiting }: RunningState): number {
   return calls.reduce((sum, call) => sum + call.tail.length + 1, waiting > 0 ? 1 : 0);
 }
 
-/** The calls that run, each above the end of its output, in `height` rows: where there is less room, output gives way
- * first. */
-export function Running({ running, height }: { readonly running: RunningState; readonly height: number }): ReactNode {
-  const { calls, waiting } = running;
+/** Returns the rows of the calls that run, each above the end of its output, in `height` rows: where there is less room,
+ * output gives way first. */
+export function runningRows({ calls, waiting }: RunningState, height: number): readonly RowText[] {
   const heads = calls.length + (waiting > 0 ? 1 : 0);
   let room = Math.max(0, height - heads);
-  const rows = calls.flatMap(({ callId, row, tail: output }) => {
+  const rows = calls.flatMap(({ row, tail: output }): readonly RowText[] => {
     const shown = room === 0 ? [] : output.slice(-room);
     room -= shown.length;
-    return [
-      <Row key={callId} keepsEnd>
-        {row}
-      </Row>,
-      ...shown.map((line, index) => (
-        <Row key={`${callId} ${index}`} tone="dim">
-          {line}
-        </Row>
-      )),
-    ];
+    return [{ text: row, keepsEnd: true }, ...shown.map((text) => ({ text, tone: 'dim' as const }))];
   });
-  if (waiting > 0)
-    rows.push(<Row key="waiting" tone="dim">{`${waiting} more ${waiting === 1 ? 'call waits' : 'calls wait'}`}</Row>);
-  return <Fragment>{height > 0 ? rows.slice(-height) : []}</Fragment>;
+  const all: readonly RowText[] =
+    waiting > 0
+      ? [...rows, { text: `${waiting} more ${waiting === 1 ? 'call waits' : 'calls wait'}`, tone: 'dim' }]
+      : rows;
+  return height > 0 ? all.slice(-height) : [];
 }
