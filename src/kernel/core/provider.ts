@@ -26,6 +26,9 @@ export interface Fault {
   readonly hint?: string;
   /** HTTP status, where there was one. */
   readonly status?: number;
+  /** Unix milliseconds: a usage limit is reached, and this is when it ends. The same request is not worth sending
+   * before. */
+  readonly retryAt?: number;
   /** The model's text that the server could not read as a call, or ''. */
   readonly refusedCall?: string;
 }

@@ -1,6 +1,8 @@
 import type { Stop } from '../../core/event.js';
 import type { Fault, ModelChunk, ModelRequest } from '../../core/provider.js';
 import type { Schedule } from '../../core/runtime.js';
+import { withoutEnd } from '../../core/text.js';
+import { type RefusedAnswer, usageLimitIn } from '../wires/usage-limits.js';
 import { askedWaitMs, waitInText } from '../wires/waits.js';
 import type { Wire, WireChunk } from '../wires/wire.js';
 import { type AnswerReader, createAnswerReader } from './answer-reader.js';
@@ -25,7 +27,7 @@ export interface TimeLimits {
 export interface AttemptContext {
   readonly host: string;
   readonly wire: Wire;
-  readonly limits: TimeLimits;
+  readonly limits: TimeLimits & Pick<RetryRules, 'maxRetryAfterMs'>;
   /** Unix milliseconds. */
   readonly turnEndsAt: number;
   /** Opens the client of the server, once. */
@@ -219,7 +221,7 @@ class AnswerGate {
         if (this.#earlier.takesUnfinished && chunk.unfinished !== undefined) {
           this.pass(chunk.unfinished);
           this.#held.unshift(unfinishedNotice(this.#context.host));
-        } else this.failed = { ...failedIn(chunk, this.#context.now()), spent: this.#spent };
+        } else this.failed = { ...failedIn(chunk, this.#context), spent: this.#spent };
         return null;
       default:
         chunk satisfies never;
@@ -248,8 +250,12 @@ class AnswerGate {
 
 function failedIn(
   { fault, retryable, said, unfinished }: Extract<WireChunk, { type: 'fault' }>,
-  now: number,
+  context: AttemptContext,
 ): Pick<FailedAttempt, 'failed' | 'unfinished'> {
+  const now = context.now();
+  const limited =
+    said === undefined ? null : limitedBy(fault, { status: fault.status, headers: {}, body: said }, context);
+  if (limited !== null) return { failed: limited };
   const wait = said === undefined ? undefined : waitInText(said, now);
   return {
     failed: { fault, retryable, ...(wait === undefined ? {} : { retryAfterMs: wait }) },
@@ -285,7 +291,8 @@ function sumUsage(before: Spent | null, now: Spent): Spent {
 }
 
 /** Says what an answer that is not 2xx means. */
-async function refusal(response: Response, { wire, host, now }: AttemptContext): Promise<Failed> {
+async function refusal(response: Response, context: AttemptContext): Promise<Failed> {
+  const { wire, host, now } = context;
   const { status } = response;
   const headers = Object.fromEntries(response.headers);
   if (status >= 300 && status < 400) {
@@ -300,6 +307,8 @@ async function refusal(response: Response, { wire, host, now }: AttemptContext):
   }
   const body = await readText(response, maxErrorBytes);
   const fault = wire.fault(status, body);
+  const limited = limitedBy(fault, { status, headers, body }, context);
+  if (limited !== null) return { ...limited, body };
   const wait = askedWaitMs(headers, body, { now: now(), isRateLimit: fault.code === 'rate_limited' });
   return {
     fault: { status, ...fault },
@@ -307,6 +316,30 @@ async function refusal(response: Response, { wire, host, now }: AttemptContext):
     body,
     ...(wait === undefined ? {} : { retryAfterMs: wait }),
   };
+}
+
+/** Returns the failure of an answer that reports a usage limit; null for any other answer. */
+function limitedBy(fault: Fault, answer: RefusedAnswer, { now, limits }: AttemptContext): Failed | null {
+  const at = now();
+  const limit = usageLimitIn(answer, at, limits.maxRetryAfterMs);
+  if (limit === null) return null;
+  const { hint: _, ...said } = fault;
+  const limited: Fault = {
+    ...said,
+    code: 'rate_limited',
+    ...(answer.status === undefined ? {} : { status: answer.status }),
+  };
+  const retryAt = at + (limit.waitMs ?? Infinity);
+  if (retryAt >= latestMs) return { fault: { ...limited, hint: unknownEndHint }, retryable: false };
+  const message = `${withoutEnd(fault.message, '. ')}; the limit ends at ${isoSeconds(retryAt)}`;
+  return { fault: { ...limited, message, hint: limitHint, retryAt }, retryable: false };
+}
+
+const limitHint = 'Wait until then, or use another model.';
+const unknownEndHint = 'The answer does not say when the limit ends. Try again later, or use another model.';
+
+function isoSeconds(at: number): string {
+  return new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
 /** Returns the failure of an answer whose status says that it is empty: another attempt would be empty too. */
@@ -422,7 +455,11 @@ export function planRetry(
   if (delayMs >= at.leftMs)
     return {
       retry: false,
-      fault: { ...fault, message: `${fault.message} (no time left in this turn for another try)` },
+      fault: {
+        ...fault,
+        message: `${fault.message} (no time left in this turn for another try)`,
+        ...(retryAfterMs === undefined ? {} : endOfLimit(fault, at.now + retryAfterMs)),
+      },
     };
   return { retry: true, delayMs };
 }
@@ -433,13 +470,19 @@ export function backoffMs(attempt: number, baseMs: number, random: number): numb
   return Math.round(plain * (1 - jitter + 2 * jitter * random));
 }
 
-function askedTooLong(fault: Fault, waitMs: number, now: number): Pick<Fault, 'message' | 'hint'> {
+/** Returns the end of a rate limit. A server that is down asks for a wait, too, and promises nothing. */
+function endOfLimit({ code }: Fault, retryAt: number): Pick<Fault, 'retryAt'> {
+  return code === 'rate_limited' && retryAt < latestMs ? { retryAt } : {};
+}
+
+/** The latest time that a date can have. */
+const latestMs = 8.64e15;
+
+function askedTooLong(fault: Fault, waitMs: number, now: number): Pick<Fault, 'message' | 'hint' | 'retryAt'> {
   const seconds = Math.ceil(waitMs / 1000);
-  const until =
-    Number.isFinite(waitMs) && now + waitMs < 8.64e15
-      ? new Date(now + waitMs).toISOString().replace(/\.\d+Z$/, 'Z')
-      : 'far in the future';
+  const until = Number.isFinite(waitMs) && now + waitMs < latestMs ? isoSeconds(now + waitMs) : 'far in the future';
   return {
+    ...endOfLimit(fault, now + waitMs),
     message: `${fault.message}; the server asks to wait ${seconds} s, until ${until}`,
     hint: 'try again then, switch the model, or raise `http.max_retry_after_ms`',
   };

@@ -3,6 +3,7 @@ import { isRecord } from '../../core/json.js';
 import type { Fault, FaultCode } from '../../core/provider.js';
 import { replaceUnseen } from '../../core/text.js';
 import { isOverflow } from './overflow.js';
+import { namesUsageLimit } from './usage-limits.js';
 import { waitInText } from './waits.js';
 
 const maxMessage = 300;
@@ -21,12 +22,15 @@ interface ErrorFacts {
   readonly failedGeneration?: unknown;
   /** True where it says when to try again. */
   readonly comesBack?: boolean;
+  /** True for a usage limit of a plan or a day, whatever words and status the vendor uses for it. */
+  readonly isUsageLimit?: boolean;
 }
 
 /** Reads the body of an answer that is not 2xx, or of a 200 without an answer. The message is the vendor's own sentence
  * in one line of at most 300 characters, with keys masked. Source: contracts 5 and 8. */
 export function httpFault(status: number, body: string): Fault {
-  const facts = { ...readBody(body, status), status, comesBack: waitInText(body, 0) !== undefined };
+  const isUsageLimit = namesUsageLimit(status, body);
+  const facts = { ...readBody(body, status), status, comesBack: waitInText(body, 0) !== undefined, isUsageLimit };
   if (status === 407) return { ...proxyFault, status };
   return {
     ...fault(classify(facts), facts.message || `The server answered ${status}.`),
@@ -46,7 +50,8 @@ export function streamFault(error: unknown): {
   const read = readError(error, 0);
   const status = statusOf(read.code);
   const comesBack = waitInText(said, 0) !== undefined;
-  const facts = { ...read, comesBack, ...(status === undefined ? {} : { status }) };
+  const isUsageLimit = namesUsageLimit(status, said);
+  const facts = { ...read, comesBack, isUsageLimit, ...(status === undefined ? {} : { status }) };
   const code = classify(facts);
   const made = fault(
     code,
@@ -223,6 +228,7 @@ function statusOf(code: string): number | undefined {
 function classify(facts: ErrorFacts): FaultCode {
   const { status } = facts;
   const text = `${facts.type} ${facts.code} ${facts.message}`;
+  if (facts.isUsageLimit === true) return 'rate_limited';
   if (![401, 402, 429].includes(status ?? 0) && isOverflow(facts)) return 'context_overflow';
   if (status === 413) return isRateLimit(text) ? 'rate_limited' : 'context_overflow';
   if (status === 402 || (status !== 401 && isQuota(text, facts))) return 'quota';

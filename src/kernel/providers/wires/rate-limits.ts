@@ -1,3 +1,4 @@
+import { largestOf } from '../../core/lists.js';
 import { type AnswerHeaders, waitUntil } from './waits.js';
 
 /** A limit of a provider, with what its last answer said is left of it. */
@@ -61,6 +62,20 @@ export function rateLimitsIn(headers: AnswerHeaders, now: number): readonly Rate
     }
     return [];
   });
+}
+
+/** Returns the milliseconds until the last window ends that is used up; undefined where none is. */
+export function usedUpWaitMs(headers: AnswerHeaders, now: number): number | undefined {
+  const waits = Object.entries(headers).flatMap(([header, value]) => {
+    for (const { used: pattern, whole, reset } of used) {
+      const name = pattern.exec(header)?.[1];
+      if (name === undefined || Number(value) < whole) continue;
+      const resets = reset.map((one) => waitUntil(headers[one.replace('*', name)], now));
+      return resets.find((wait) => wait !== undefined) ?? [];
+    }
+    return [];
+  });
+  return waits.length === 0 ? undefined : largestOf(waits);
 }
 
 const plain = (name: string): string => name.replaceAll('-', ' ').slice(0, 40);

@@ -6,7 +6,7 @@ export type AnswerHeaders = Readonly<Record<string, string>>;
 
 /** Form in which a wait is written. `seconds`, `milliseconds`: a number; `span`: `1m30.5s`, `850ms` or a number of
  * seconds; `when`: a date, a Unix time, or a span. */
-type WaitForm = 'seconds' | 'milliseconds' | 'span' | 'when';
+export type WaitForm = 'seconds' | 'milliseconds' | 'span' | 'when';
 
 interface WaitField {
   readonly name: string;
@@ -31,8 +31,8 @@ const waitFields: readonly WaitField[] = [
   { name: 'retry_after_seconds', form: 'seconds', source: 'OpenRouter, error.metadata' },
   { name: 'retry_after', form: 'when', source: 'GitHub Copilot and gateways' },
   { name: 'retryAfter', form: 'when', source: 'gateways' },
-  { name: 'resets_in_seconds', form: 'seconds', source: 'OpenAI, usage_limit_reached' },
-  { name: 'resets_at', form: 'when', source: 'OpenAI, usage_limit_reached' },
+  { name: 'resets_in_seconds', form: 'seconds', source: 'OpenAI' },
+  { name: 'resets_at', form: 'when', source: 'OpenAI' },
 ];
 
 /** Headers that say when a limit is full again, and the one that says how much of it is left. */
@@ -43,11 +43,11 @@ const resetHeaders: readonly { readonly name: RegExp; readonly left: string; rea
     source: 'OpenAI, Groq, Cerebras, Azure: rate limit headers',
   },
   {
-    name: /^anthropic-ratelimit-(.+)-reset$/,
+    // Those of plans (`unified`) say nothing of a short limit: usage-limits.ts.
+    name: /^anthropic-ratelimit-(?!unified-)(.+)-reset$/,
     left: 'anthropic-ratelimit-$1-remaining',
     source: 'Anthropic: rate limits',
   },
-  { name: /^anthropic-ratelimit-unified-reset$/, left: '', source: 'Anthropic: rate limits of plans' },
   { name: /^x-ratelimit-reset$/, left: 'x-ratelimit-remaining', source: 'OpenRouter, GitHub, Together' },
   { name: /^ratelimit-reset$/, left: 'ratelimit-remaining', source: 'IETF draft, RateLimit header fields' },
   { name: /^ratelimitbysize-reset$/, left: 'ratelimitbysize-remaining', source: 'Mistral: rate limit headers' },
@@ -151,7 +151,9 @@ export function waitUntil(value: string | undefined, now: number): number | unde
   return toMs(value, 'when', now);
 }
 
-function toMs(value: unknown, form: WaitForm, now: number): number | undefined {
+/** Returns the milliseconds that a value of this form means from `now` on; undefined for none, and for a time in the
+ * past. */
+export function toMs(value: unknown, form: WaitForm, now: number): number | undefined {
   if (isRecord(value) && form === 'span')
     return usable(Number(value.seconds ?? 0) * 1000 + Number(value.nanos ?? 0) / 1e6);
   if (typeof value !== 'string' && typeof value !== 'number') return undefined;
@@ -178,7 +180,8 @@ function usable(waitMs: number): number | undefined {
   return waitMs > 0 && Number.isFinite(waitMs) ? Math.ceil(waitMs) : undefined;
 }
 
-function parseJsonText(text: string): unknown {
+/** Returns the value of a text that is a JSON object or list; undefined for any other text. */
+export function parseJsonText(text: string): unknown {
   try {
     return /^\s*[[{]/.test(text) ? parseJson(text) : undefined;
   } catch {

@@ -48,6 +48,7 @@ test('a server that asks for a day is not waited for, and the message says until
       status: 429,
       message: 'slow down; the server asks to wait 86400 s, until 2026-11-21T12:00:00Z',
       hint: 'try again then, switch the model, or raise `http.max_retry_after_ms`',
+      retryAt: now + 86_400_000,
     },
   });
 });

@@ -87,7 +87,16 @@ const cases: readonly (readonly [
     '',
     20_000,
   ],
-  ['Anthropic plan', { 'anthropic-ratelimit-unified-reset': String(now / 1000 + 20) }, '', 20_000],
+  [
+    'Anthropic plan that is not used up',
+    {
+      'anthropic-ratelimit-unified-status': 'allowed',
+      'anthropic-ratelimit-unified-reset': String(now / 1000 + 7200),
+      'anthropic-ratelimit-unified-5h-reset': String(now / 1000 + 7200),
+    },
+    '',
+    undefined,
+  ],
   ['GitHub, Unix seconds', { 'x-ratelimit-reset': String(now / 1000 + 20) }, '', 20_000],
   ['OpenRouter, Unix milliseconds', { 'x-ratelimit-reset': String(now + 20_000) }, '', 20_000],
   ['IETF draft', { 'ratelimit-reset': '20' }, '', 20_000],
