@@ -7,6 +7,7 @@ import { docsSearch } from '../features/docs-search/docs-search-feature.js';
 import { goal } from '../features/goal/goal-feature.js';
 import { historyImport } from '../features/history-import/history-import-feature.js';
 import { hooks } from '../features/hooks/hooks-feature.js';
+import { limitWait } from '../features/limit-wait/limit-wait-feature.js';
 import { mcp } from '../features/mcp/mcp-feature.js';
 import { memory } from '../features/memory/memory-feature.js';
 import { plugins } from '../features/plugins/plugins-feature.js';
@@ -63,6 +64,7 @@ export const features: readonly Feature[] = [
   telemetry,
   attachments,
   goal,
+  limitWait,
 ];
 
 /** The parts of features that the rest of the program uses, by keys of the kernel. */

@@ -1,5 +1,5 @@
 import type { EventDraft } from '../kernel/core/event.js';
-import { namesOf, type OptionTable, type RootOptions, rootOptions } from '../kernel/console/options.js';
+import { namesOf, type OptionTable, type RootOptions, rootOptions, withoutNo } from '../kernel/console/options.js';
 import { version } from '../kernel/console/version.js';
 import { givenObject } from './given-objects.js';
 import { promptText } from './settings.js';
@@ -28,17 +28,14 @@ export async function repeatableLine(
   const listed = given.filter(({ value }) => !Array.isArray(value) || value.length > 0);
   if (!listed.some(({ isRecorded }) => isRecorded)) return undefined;
   const words: string[] = [];
-  for (const { key, flag, value } of listed) {
+  for (const { key, flag, value, alone } of listed) {
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-    for (const each of values) words.push(flag, ...(each === true ? [] : [await writtenOut(key, String(each), cwd)]));
+    for (const each of values) {
+      if (alone !== undefined) words.push(`${flag}=${String(each)}`);
+      else words.push(flag, ...(each === true ? [] : [await writtenOut(key, String(each), cwd)]));
+    }
   }
   return prompt.length === 0 ? words : [...words, '--', ...prompt];
-}
-
-/** Commander names `--no-hooks` as `hooks`. */
-function withoutNo(key: string): string {
-  const name = key.replace(/^no/, '');
-  return name.slice(0, 1).toLowerCase() + name.slice(1);
 }
 
 async function writtenOut(key: string, value: string, cwd: string): Promise<string> {

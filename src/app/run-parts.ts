@@ -1,4 +1,5 @@
 import type { Agents } from '../kernel/agent/dependencies.js';
+import type { WaitForLimit } from '../kernel/agent/limit-wait.js';
 import type { Session } from '../kernel/agent/session.js';
 import type {
   AgentHost,
@@ -131,6 +132,12 @@ export class RunParts {
   maxCostUsd(events: readonly Event[]): number | null {
     const limits = this.#parts.flatMap((part) => part.maxCostUsd?.(events) ?? []);
     return limits.length === 0 ? null : smallestOf(limits);
+  }
+
+  /** Returns what waits for the end of usage limits; null where no feature does. */
+  waitForLimit(): WaitForLimit | null {
+    for (const part of this.#parts) if (part.waitForLimit) return part.waitForLimit;
+    return null;
   }
 
   /** Has the command that runs in this session continue in the background. Returns false where none can. */

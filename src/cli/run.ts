@@ -7,7 +7,13 @@ import { editDistance } from '../kernel/core/text.js';
 import { StoreError } from '../kernel/store/errors.js';
 import type { EarlyFrame } from '../ui/early-frame.js';
 import { missingPart } from '../kernel/core/missing-part.js';
-import { globalOptions, type OptionTable, rootOptions, type RootOptions } from '../kernel/console/options.js';
+import {
+  globalOptions,
+  type OptionTable,
+  rootOptions,
+  type RootOptions,
+  withValues,
+} from '../kernel/console/options.js';
 import { askLine } from '../kernel/console/ask.js';
 import { version, versionFlags } from '../kernel/console/version.js';
 import {
@@ -33,7 +39,7 @@ export async function run(argv: readonly string[], early: EarlyFrame | null): Pr
   let isDebug = argv.includes('--debug');
   try {
     const line = splitPrompt(argv);
-    const words = translateLine(line.words, verbNames(table));
+    const words = withValues(translateLine(line.words, verbNames(table)));
     isDebug = words.includes('--debug');
     exitCode = await parse({ words, rest: line.rest }, early);
   } catch (error) {

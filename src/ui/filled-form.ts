@@ -128,8 +128,9 @@ export function fillByLine(form: Form): FormByLine {
   };
 }
 
-function optionLine({ label, about = '' }: FormOption, index: number): string {
-  return `${index + 1}. ${decisionText(`${label}  ${about}`.trimEnd(), { lines: false })}`;
+function optionLine({ label, about = '', key }: FormOption, index: number): string {
+  const named = key === undefined ? label : `${label} (${key})`;
+  return `${index + 1}. ${decisionText(`${named}  ${about}`.trimEnd(), { lines: false })}`;
 }
 
 function howToAnswer({ kind, several, free, required, preset }: FormField): string {
@@ -155,7 +156,8 @@ function saidByLine(field: FormField, line: string): FormReading {
   const text = line.trim();
   if (field.kind !== 'choice' || text === '') return saidByText(field, text);
   const options = optionsOf(field);
-  const named = options.findIndex(({ label }) => label.toLowerCase() === text.toLowerCase());
+  const said = text.toLowerCase();
+  const named = options.findIndex(({ label, key }) => label.toLowerCase() === said || key === said);
   if (named >= 0) return saidByChoice(field, [named]);
   const numbers = /^\d+(?:[\s,]+\d+)*$/.test(text) ? text.split(/[\s,]+/).map(Number) : [];
   const fits = numbers.every((number) => number >= 1 && number <= options.length);

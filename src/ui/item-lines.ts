@@ -1,3 +1,4 @@
+import { limitSpan, limitTime } from '../kernel/console/limit-times.js';
 import { firstLine, withoutEnd } from '../kernel/core/text.js';
 import type { TurnEnd } from '../kernel/core/session-port.js';
 import { expandTabs, fitWidth, textWidth, wrapLine, wrapWords } from './terminal/rows.js';
@@ -152,9 +153,16 @@ function endLines(end: TurnEnd, style: ItemStyle): string[] {
   }
 }
 
+function limitHint(retryAt: number, now: number): string {
+  const when = `The limit ends ${limitTime(retryAt, now)}, in ${limitSpan(retryAt - now)}.`;
+  return `${when} /wait waits for it and continues; /model uses another model.`;
+}
+
 function faultText(end: TurnEnd): string {
   if (!end.fault) return 'The turn failed.';
-  return end.fault.hint === undefined ? end.fault.message : `${end.fault.message}\n${end.fault.hint}`;
+  const { message, retryAt } = end.fault;
+  const hint = retryAt === undefined ? end.fault.hint : limitHint(retryAt, Date.now());
+  return hint === undefined ? message : `${message}\n${hint}`;
 }
 
 const shortText = { rows: 12, head: 3, tail: 2 };

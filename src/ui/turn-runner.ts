@@ -129,12 +129,12 @@ class TurnQueue implements Turns {
   leave(): void {
     this.#gone = true;
     for (const controller of this.#works.keys()) controller.abort();
-    if (this.#session.busy()) this.#session.interrupt();
+    if (this.#session.busy()) this.#session.interrupt('leaving');
   }
 
   attach(session: SessionPort, keepsQueue: boolean): void {
     const waiting = keepsQueue || !this.#session.busy() ? this.#session.takeQueue() : [];
-    if (this.#session.busy()) this.#session.interrupt();
+    if (this.#session.busy()) this.#session.interrupt('leaving');
     this.#unfollow();
     this.#session = session;
     this.#ownTurns = 0;

@@ -66,6 +66,8 @@ export interface View {
     readonly atMs: number;
     readonly reason: string;
   } | null;
+  /** Unix milliseconds: the turn waits until then for the end of a usage limit. */
+  readonly limitUntil: number | null;
   readonly totals: Totals;
   /** The current and the remaining tasks of the model. */
   readonly todo: readonly TodoItem[];
@@ -86,6 +88,7 @@ export const emptyView: View = {
   forms: [],
   queue: [],
   retry: null,
+  limitUntil: null,
   totals: noTotals,
   todo: [],
   items: [],
@@ -121,6 +124,10 @@ export function reduce(view: View, event: AgentEvent, nowMs: number): View {
       return { ...view, forms: view.forms.filter(({ id }) => id !== event.id) };
     case 'notice':
       return event.noted ? view : withItem(view, { type: 'notice', level: event.level, message: event.message });
+    case 'limit_waiting':
+      return { ...view, waiting: false, retry: null, limitUntil: event.until };
+    case 'limit_ended':
+      return { ...view, limitUntil: null };
     case 'queue_changed':
       return { ...view, queue: event.queue };
     case 'turn_started':
@@ -207,6 +214,11 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
       return view;
     case 'rewind':
       return { ...view, todo: [] };
+    case 'limit':
+      // The question, or the error that ends the turn, says it.
+      return event.data.state === 'reached'
+        ? view
+        : withItem(view, { type: 'notice', level: 'info', message: event.content });
     case 'goal':
     case 'undo':
     case 'redo':

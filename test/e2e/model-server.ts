@@ -11,6 +11,7 @@ export interface Turn {
   /** Why a chat answer ends. */ readonly finish?: string;
   /** Headers beside its own. */ readonly headers?: Readonly<Record<string, string>>;
   /** The answer begins so much later. */ readonly delayMs?: number;
+  /** The request is refused. */ readonly refused?: { readonly status: number; readonly body: unknown };
 }
 type Kind = 'chat' | 'messages' | 'responses';
 interface Received {
@@ -58,6 +59,11 @@ export async function modelServer(
       const scripted = typeof turns === 'function' ? turns(body) : turns[requests.length - 1];
       const turn = scripted ?? { text: 'End of script.' };
       if (turn.delayMs !== undefined) await wait(turn.delayMs);
+      if (turn.refused !== undefined) {
+        response.writeHead(turn.refused.status, { 'content-type': 'application/json', ...turn.headers });
+        response.end(JSON.stringify(turn.refused.body));
+        return;
+      }
       play(kind, turn, requests.length, response);
     });
   });

@@ -3,6 +3,7 @@ import type { ReplNotices, RunHost } from '../../kernel/console/feature.js';
 import type { AgentEvent } from '../../kernel/core/session-port.js';
 import type * as code from './goal-code.js';
 import { spentUsd } from '../../kernel/agent/budget.js';
+import { waitsForLimit } from '../../kernel/agent/limit-wait.js';
 import type { GoalDrivers, GoalLimits } from './goal-parts.js';
 import { createGoalReader, goalLine, isActive, type ReadGoal } from './goal-state.js';
 
@@ -110,7 +111,8 @@ class GoalDriver {
     if (event.type !== 'turn_ended' || this.#isStepping) return;
     const { session, read, load, log } = this.#d;
     const state = read(session.events());
-    if (!isActive(state)) return;
+    // A turn that is left while it waits for a usage limit continues later.
+    if (!isActive(state) || waitsForLimit(session.events())) return;
     if (state.phase !== 'open' || event.end.status === 'completed' || event.end.status === 'limit_reached') this.wake();
     else
       void load()

@@ -1,4 +1,5 @@
 import type { FiredTasks } from './open-scheduler.js';
+import { waitsForLimit } from '../../kernel/agent/limit-wait.js';
 import { loadOnce } from '../../kernel/core/runtime.js';
 import type { ReplHost, ReplNotices, ReplPart } from '../../kernel/console/feature.js';
 import { summaryBeside, type TaskRun, type Tasks, unseenRuns } from './tasks.js';
@@ -80,7 +81,8 @@ export class ReplTasks implements ReplPart {
     try {
       const tasks = await this.#host.tables(taskTableSet);
       if (!this.#hasTold) await this.#tellUnseen(tasks);
-      if (session.busy() || (await tasks.list()).length === 0) {
+      const isBusy = session.busy() && !waitsForLimit(session.events());
+      if (isBusy || (await tasks.list()).length === 0) {
         this.#arm(idleMs);
         return;
       }

@@ -2,7 +2,8 @@ import type { Session } from '../../kernel/agent/session.js';
 import { CliError, exit } from '../../kernel/console/command.js';
 import type { GoalRequest, Goals } from '../../kernel/console/goal-port.js';
 import type { RootOptions } from '../../kernel/console/options.js';
-import type { Ask } from './headless.js';
+import { pendingLimit } from '../../kernel/agent/limit-wait.js';
+import type { Answered, Ask } from './headless.js';
 
 /** Returns the given options of goals, as they are typed. */
 export function goalOptions({ goal, goalCheck, maxGoalTurns }: RootOptions): readonly string[] {
@@ -51,17 +52,42 @@ export function missingPrompt(): CliError {
   return refused('there is no prompt', 'Give one as words or on standard input: agent -p "explain this".');
 }
 
+/** The work of a headless run. `continues`: without a prompt it continues a turn that a usage limit has stopped. */
+interface HeadlessWork {
+  readonly request: GoalRequest | null;
+  readonly prompt: string;
+  readonly continues?: boolean;
+}
+
+function nothingStopped(): CliError {
+  return refused('there is no prompt, and no usage limit has stopped this session', 'Give a prompt.');
+}
+
+/** Continues the turn that a usage limit has stopped, and after it works towards the goal of the session. */
+async function continued(session: Session, towardsGoal: Ask | null, prompt: string): Promise<Answered> {
+  const end = await session.continueTurn();
+  if (end === null) throw nothingStopped();
+  return towardsGoal === null || end.status === 'failed' || end.status === 'interrupted'
+    ? end
+    : await towardsGoal(prompt);
+}
+
 /** Returns how a prompt is asked: once, or until the given goal, or that of the session, is met or stops. Throws a
  * `CliError` (2) where there is nothing to do. */
-export function askTowardsGoal(
-  session: Session,
-  goals: Goals | null,
-  { request, prompt }: { readonly request: GoalRequest | null; readonly prompt: string },
-): Ask {
+export function askTowardsGoal(session: Session, goals: Goals | null, work: HeadlessWork): Ask {
+  const { request, prompt, continues = false } = work;
   if (goals === null && request !== null)
     throw refused('--goal: this program was built without goals', 'Leave it out.');
-  const hasGoal = request !== null || goals?.isActive(session.events()) === true;
-  if (prompt === '' && !hasGoal) throw missingPrompt();
+  const towardsGoal = goalAsk(session, goals, work);
+  if (prompt === '' && continues && pendingLimit(session.events()) !== null)
+    return (text) => continued(session, towardsGoal, text);
+  if (prompt === '' && towardsGoal === null) throw continues ? nothingStopped() : missingPrompt();
+  return towardsGoal ?? ((text) => session.submit(text));
+}
+
+/** Returns what works towards the given goal, or that of the session; null where there is none. */
+function goalAsk(session: Session, goals: Goals | null, { request, prompt }: HeadlessWork): Ask | null {
+  if (goals === null || (request === null && !goals.isActive(session.events()))) return null;
   const submit: Ask = (text) => session.submit(text);
-  return goals === null || !hasGoal ? submit : (text) => goals.pursue(session, { request, prompt: text, submit });
+  return (text) => goals.pursue(session, { request, prompt: prompt === '' ? '' : text, submit });
 }

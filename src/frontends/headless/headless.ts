@@ -2,7 +2,7 @@ import { type UsageSum } from '../../kernel/agent/budget.js';
 import { exit } from '../../kernel/console/command.js';
 import type { GoalResult } from '../../kernel/console/goal-port.js';
 import { effectsText } from '../../kernel/core/effects.js';
-import { type Event, knownEvent, tookMs } from '../../kernel/core/event.js';
+import { type Event, type GoalData, knownEvent, type LimitData, tookMs } from '../../kernel/core/event.js';
 import { isRecord, type Json, type JsonObject, parseJson } from '../../kernel/core/json.js';
 import type { Fault } from '../../kernel/core/provider.js';
 import type { AgentEvent, SessionPort, TurnEnd } from '../../kernel/core/session-port.js';
@@ -13,6 +13,7 @@ import type { Denial } from '../../kernel/core/tool.js';
 import type { FromSchema } from '../../kernel/tools/define-tool.js';
 import { type EndingSignal, onEndingSignal, turnExitCode } from '../../ui/ending.js';
 import { version } from '../../kernel/console/version.js';
+import { limitSpan, limitTime } from '../../kernel/console/limit-times.js';
 import { openOutput, printError } from '../../kernel/console/print.js';
 import { createUsageMeter } from '../../kernel/console/usage-meter.js';
 
@@ -111,8 +112,20 @@ function shortCall({ name, arguments: text, content }: Denial): string {
   }
 }
 
-export function describeFault({ code, message, hint }: Fault): string {
-  return `agent: ${message}\n${hint ?? whatToDo[code]}\n`;
+export function describeFault({ code, message, hint, retryAt }: Fault): string {
+  const next = retryAt === undefined ? (hint ?? whatToDo[code]) : whenLimitEnds(retryAt, Date.now());
+  return `agent: ${message}\n${next}\n`;
+}
+
+/** Says when a usage limit ends, in UTC and as the clock here has it, and how to wait for that. */
+function whenLimitEnds(retryAt: number, now: number): string {
+  const here = `${limitTime(retryAt, now)} here, in ${limitSpan(retryAt - now)}`;
+  const wait = 'Wait for it with `agent -p -c --wait-for-limit`, or use another model (-m).';
+  return `The usage limit ends at ${isoTime(retryAt)} (${here}). ${wait}`;
+}
+
+function isoTime(at: number): string {
+  return new Date(at).toISOString();
 }
 
 /** The next step after a failure, where the provider gives no hint. */
@@ -139,6 +152,7 @@ export function createErrorPrinter(verbose: boolean, format: OutputFormat): (eve
   return (event) => {
     if (format !== 'stream-json') printTrouble(event);
     if (format !== 'stream-json' && event.type === 'event') printGoal(event.event, verbose);
+    if (event.type === 'event') printWait(event.event);
     if (verbose && event.type === 'event') printCall(event.event, titles);
   };
 }
@@ -161,6 +175,12 @@ function printGoal(raw: Event, verbose: boolean): void {
   if (event?.kind !== 'goal') return;
   const { state, cause } = event.data;
   if (verbose || state === 'met' || cause === 'turns' || cause === 'user') printError(`agent: ${event.content}\n`);
+}
+
+/** Says that the run waits: it prints nothing else for hours. */
+function printWait(raw: Event): void {
+  const event = raw.kind === 'limit' ? knownEvent(raw) : null;
+  if (event?.kind === 'limit' && event.data.state === 'set') printError(`agent: ${event.content}\n`);
 }
 
 function printCall(raw: Event, titles: Map<string, string>): void {
@@ -245,6 +265,8 @@ export function streamLine(event: AgentEvent): PrintedLine | null {
     case 'approval_resolved':
     case 'form_opened':
     case 'form_closed':
+    case 'limit_waiting':
+    case 'limit_ended':
     case 'queue_changed':
     case 'turn_started':
     case 'turn_ended':
@@ -257,6 +279,25 @@ export function streamLine(event: AgentEvent): PrintedLine | null {
 function retryText(event: Extract<AgentEvent, { type: 'retry_scheduled' }>): string {
   const reason = event.reason.replace(/\.$/, '');
   return `${reason}; attempt ${event.attempt} of ${event.maxRetries} in ${(event.delayMs / 1000).toFixed(1)} s`;
+}
+
+function limitLine({ state, provider, model, retry_at, cause }: LimitData, content: string): PrintedLine {
+  return {
+    type: 'limit',
+    ...{ state, provider, model, retry_at, content },
+    ...(cause === undefined ? {} : { cause }),
+  };
+}
+
+function goalLine(data: GoalData, content: string): PrintedLine {
+  const { state, condition, check, turns, exit_code, cause, evidence } = data;
+  return {
+    type: 'goal',
+    ...{ state, condition, check, turns, content },
+    ...(exit_code === undefined ? {} : { exit_code }),
+    ...(cause === undefined ? {} : { cause }),
+    ...(evidence === undefined ? {} : { evidence: [...evidence] }),
+  };
 }
 
 function eventLine(raw: Event): PrintedLine | null {
@@ -295,25 +336,23 @@ function eventLine(raw: Event): PrintedLine | null {
       };
     }
     case 'error':
-      return { type: 'error', code: event.data.code, message: event.data.message };
-    case 'goal': {
-      const { state, condition, check, turns, exit_code, cause, evidence } = event.data;
-      return {
-        type: 'goal',
-        ...{ state, condition, check, turns, content: event.content },
-        ...(exit_code === undefined ? {} : { exit_code }),
-        ...(cause === undefined ? {} : { cause }),
-        ...(evidence === undefined ? {} : { evidence: [...evidence] }),
-      };
-    }
+      return { type: 'error', ...event.data };
+    case 'limit':
+      return limitLine(event.data, event.content);
+    case 'goal':
+      return goalLine(event.data, event.content);
     default:
       return null;
   }
 }
 
+function errorObject({ code, message, retryAt }: Fault): { code: string; message: string; retry_at?: string } {
+  return { code, message, ...(retryAt === undefined ? {} : { retry_at: isoTime(retryAt) }) };
+}
+
 /** Returns the `result` object of `json` and `stream-json`. */
 function resultObject(end: Answered, sessionId: string, usage: UsageSum, durationMs: number): PrintedLine {
-  const error = end.fault ? { code: end.fault.code, message: end.fault.message } : undefined;
+  const error = end.fault ? errorObject(end.fault) : undefined;
   return {
     type: 'result',
     status: end.fault?.code === 'max_cost' ? 'limit_reached' : end.status,

@@ -132,7 +132,9 @@ export type StreamEvent =
   /** `agent_session_id`: an agent used it, in a session of its own. */
   | ({ readonly type: 'usage'; readonly agent_session_id?: string } & Usage)
   | GoalEvent
-  | { readonly type: 'notice' | 'error'; readonly code: string; readonly message: string }
+  | LimitEvent
+  | { readonly type: 'notice'; readonly code: string; readonly message: string }
+  | ({ readonly type: 'error' } & ErrorFacts)
   | ResultEvent;
 
 /** An event of the goal of the session. */
@@ -144,6 +146,25 @@ interface GoalEvent {
   readonly check: string | null;
   readonly turns: number;
   readonly content: string;
+}
+
+/** `retry_at`: when the usage limit of the provider ends that was reached (ISO 8601, UTC). */
+interface ErrorFacts {
+  readonly code: string;
+  readonly message: string;
+  readonly retry_at?: string;
+}
+
+/** A usage limit of the provider was reached, is waited for, or is over. */
+interface LimitEvent {
+  readonly type: 'limit';
+  readonly state: 'reached' | 'set' | 'continued' | 'ended';
+  readonly provider: string;
+  readonly model: string;
+  /** ISO 8601, UTC. */
+  readonly retry_at: string;
+  readonly content: string;
+  readonly cause?: 'user' | 'model' | 'again';
 }
 
 /** Always the last one. */
@@ -161,7 +182,7 @@ export interface ResultEvent {
   readonly denials: readonly DeniedCall[];
   /** Events that are in memory only so far. */
   readonly unsaved?: number;
-  readonly error?: { readonly code: string; readonly message: string };
+  readonly error?: ErrorFacts;
 }
 
 export interface DeniedCall {

@@ -145,7 +145,7 @@ export async function openReplSessions(run: Run, choice: SessionChoice): Promise
       opened = other;
       other.owner.serve(host);
       await naming.begin(other);
-      old.session.interrupt();
+      old.session.interrupt('leaving');
       unsaved += await old.close();
       return other.session;
     },

@@ -152,7 +152,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
   });
   status.close();
   await sessions.ready();
-  sessions.current().session.interrupt();
+  sessions.current().session.interrupt('leaving');
   await ownCommands.ended();
   await Promise.all(parts.map(async (part) => await part.close?.()));
   await queue.close();

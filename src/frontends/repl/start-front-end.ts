@@ -6,6 +6,7 @@ import type { FrontParts } from '../headless/output-dialect.js';
 import type { EarlyFrame } from '../../ui/early-frame.js';
 import { type Ask, createTurnLines, type OutputFormat, runHeadless } from '../headless/headless.js';
 import { askTowardsGoal, goalOptions, goalRequest, missingPrompt } from '../headless/given-goal.js';
+import { longestLimitWait } from '../../kernel/console/limit-option.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { outputIsTerminal, printError } from '../../kernel/console/print.js';
 import { type Assembly, createAgentSession, openRun, type Run, sessionHost } from '../../app/create-session.js';
@@ -77,12 +78,18 @@ async function runFront(words: readonly string[], options: RootOptions, early: E
 
 /** Throws a `CliError` (2) for an option that the REPL would ignore. */
 function refuseHeadlessOptions(options: RootOptions): void {
-  const { jsonSchema, output, outputFormat, dialect, next = [] } = options;
+  const { jsonSchema, output, outputFormat, dialect, waitForLimit, next = [] } = options;
   if (goalOptions(options).length > 0)
     throw new CliError(
       exit.usage,
       `${goalOptions(options).join(', ')}: only in headless mode`,
       "Add -p, or type /goal in the REPL: /goal all tests pass --check 'npm test'.",
+    );
+  if (waitForLimit !== undefined)
+    throw new CliError(
+      exit.usage,
+      '--wait-for-limit: only in headless mode',
+      'Add -p. The REPL asks, or waits by itself with --set limits.wait=always.',
     );
   const given = [
     ...(next.length === 0 ? [] : ['--next']),
@@ -124,6 +131,7 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
   const choice = chosenSession(options);
   const prompt = await readPrompt(words, options, settings);
   const request = goalRequest(options);
+  longestLimitWait(options);
   if (prompt === '' && request === null && !choice.continueNewest && choice.resume === null) throw missingPrompt();
   const parts = await frontParts(options, settings);
   const run = await openRun(settings, options);
@@ -132,7 +140,8 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
     const chat = await createAgentSession(run, choice, false);
     const { session } = chat;
     try {
-      const pursue = askTowardsGoal(session, run.toolbox.parts.find(goals), { request, prompt });
+      const work = { request, prompt, continues: options.waitForLimit !== undefined };
+      const pursue = askTowardsGoal(session, run.toolbox.parts.find(goals), work);
       const ask: Ask = parts ? parts.ask(session, pursue) : pursue;
       const isPiped = joinPrompt(words, '') === '';
       const prompts: readonly Prompted[] = [

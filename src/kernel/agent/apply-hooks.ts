@@ -75,22 +75,28 @@ export async function askAboutPrompt(
   signal: AbortSignal,
 ): Promise<Fault | null> {
   const { hooks } = d.tools;
-  await tellChanges(d, signal);
-  if (hooks?.agent) {
-    if (isFirst) await noteContext(d, await askHooks(d, { event: 'SubagentStart' }, signal));
-    return null;
-  }
-  await tellInstructions(d, signal);
-  if (isFirst && hooks) {
-    const begun = { event: 'SessionStart', source: hooks.source, model: d.model().ref.model } as const;
-    await noteContext(d, await askHooks(d, begun, signal));
-  }
+  await tellBegun(d, isFirst, signal);
+  if (hooks?.agent) return null;
   const answer = await askHooks(d, { event: 'UserPromptSubmit', prompt: d.secrets?.text(prompt) ?? prompt }, signal);
   if (typeof answer?.stop === 'string') return stopFault(answer.stop);
   if (answer?.decision === 'deny')
     return { code: 'hook', message: `A hook blocked the message${because(answer.reason)}` };
   await noteContext(d, answer);
   return null;
+}
+
+/** Notifies hooks of what has changed, and of the first turn. */
+export async function tellBegun(d: TurnDeps, isFirst: boolean, signal: AbortSignal): Promise<void> {
+  const { hooks } = d.tools;
+  await tellChanges(d, signal);
+  if (hooks?.agent) {
+    if (isFirst) await noteContext(d, await askHooks(d, { event: 'SubagentStart' }, signal));
+    return;
+  }
+  await tellInstructions(d, signal);
+  if (!isFirst || !hooks) return;
+  const begun = { event: 'SessionStart', source: hooks.source, model: d.model().ref.model } as const;
+  await noteContext(d, await askHooks(d, begun, signal));
 }
 
 /** The fault of a turn that a hook ended. */

@@ -12,6 +12,7 @@ import type { SecretGuard } from '../core/secrets/guard.js';
 import type { AgentEvent, QueuedMessage } from '../core/session-port.js';
 import type { SubagentRequest, BoundCall, CallSession, Registry, ToolOutcome } from '../core/tool.js';
 import type { Budget } from './budget.js';
+import type { WaitForLimit } from './limit-wait.js';
 import type { Recorder } from './recorder.js';
 
 /** When the conversation is compacted, and what stays as it is (`compaction` of the settings). */
@@ -182,6 +183,8 @@ export interface TurnDeps extends DispatchDeps {
   readonly useFallbackModel: (ref: FallbackRef) => Promise<string | null>;
   /** Messages the user sent meanwhile, for delivery now. */
   readonly takeSteering: () => readonly QueuedMessage[];
+  /** Absent: a usage limit ends the turn. */
+  readonly waitForLimit?: WaitForLimit;
   /** Takes the notes for the model that arrived during the turn. */
   readonly takeNotes: () => readonly string[];
 }

@@ -21,11 +21,12 @@ import { loadCompaction } from './load-compaction.js';
 import type { OmissionPlan } from './omit-results.js';
 import type { ApprovalDeps, FallbackRef, ReadyModel, TurnDeps } from './dependencies.js';
 import type { Dispatched } from './dispatch.js';
-import { askAboutPrompt, askHooks, tellFailed, tellWaiting } from './apply-hooks.js';
+import { askAboutPrompt, askHooks, tellBegun, tellFailed, tellWaiting } from './apply-hooks.js';
 import { recordMessage, recordSent, runOwnCall } from './message.js';
 import { requestAnswer, requestSideAnswer, requestTitle, requestVerdict } from './request.js';
 import type { SideQuestionEnd } from './side-question.js';
-import { runTurn } from './turn.js';
+import { lastLimit, leaving, type PendingLimit, type WaitForLimit } from './limit-wait.js';
+import { continueTurn, runTurn } from './turn.js';
 import { createRecorder, type Recorder } from './recorder.js';
 import { missingPart } from '../core/missing-part.js';
 
@@ -55,6 +56,8 @@ export interface SessionParts extends Pick<
   readonly interactive: boolean;
   /** Expands messages that begin with a slash. Absent: messages remain as they are. */
   readonly expand?: Expand;
+  /** Waits for the end of usage limits. Absent: they end the turn. */
+  readonly waitForLimit?: WaitForLimit;
   /** SHA-256 (hex) of calls that the user has allowed beforehand. */
   readonly grants?: readonly string[];
   /** The approver that replaces the front end of this session, with the approvals that it already has. */
@@ -95,6 +98,9 @@ export interface Session extends SessionPort {
   /** Asks the model a question about the conversation, beside whatever runs, and records it with the answer. No request
    * of the conversation has it. `onText` gets the whole answer so far. */
   askBeside(question: string, onText: (text: string) => void, signal: AbortSignal): Promise<SideQuestionEnd>;
+  /** Continues the turn that a usage limit has stopped, in this process or an earlier one, where it stopped, also after
+   * its wait was ended. Returns null if there is none. Rejects while a turn runs. */
+  continueTurn(): Promise<TurnEnd | null>;
   /** Resolves when no turn runs. */
   settled(): Promise<void>;
   /** Notifies hooks of the end of the session, if they were notified of its start. */
@@ -201,15 +207,34 @@ class LiveSession implements Session {
   }
 
   async submit(text: string, sentBy?: SentBy): Promise<TurnEnd> {
+    return await this.#alone((signal) => this.#wholeTurn({ text, sentBy }, signal));
+  }
+
+  async continueTurn(): Promise<TurnEnd | null> {
+    const pending = lastLimit(this.events());
+    return pending === null ? null : await this.#alone((signal) => this.#restOfTurn(pending, signal));
+  }
+
+  async #alone(work: (signal: AbortSignal) => Promise<TurnEnd>): Promise<TurnEnd> {
     if (this.#turn) throw new Error('a turn is running: queue the message instead');
     const turn = new AbortController();
     this.#turn = turn;
     this.#planFailed = false;
     this.#emit({ type: 'turn_started' });
-    const end = await this.#safely(() => this.#wholeTurn({ text, sentBy }, turn.signal));
+    const end = await this.#safely(() => work(turn.signal));
     this.#turn = null;
     this.#emit({ type: 'turn_ended', end });
     return end;
+  }
+
+  async #restOfTurn(pending: PendingLimit, signal: AbortSignal): Promise<TurnEnd> {
+    const end = await this.#safely(async () => {
+      const isFirst = !this.#begun;
+      this.#begun = true;
+      await tellBegun(this.#deps(), isFirst, signal);
+      return await continueTurn(this.#deps(), pending, signal);
+    });
+    return await this.#ended(end, signal);
   }
 
   async #wholeTurn(
@@ -235,12 +260,18 @@ class LiveSession implements Session {
       if (mode) await this.record.note(mode);
       return refused ?? (await runTurn(this.#deps(), signal));
     });
+    return await this.#ended(end, signal);
+  }
+
+  /** Records how a turn ended, and leaves the model that has stepped in. */
+  async #ended(end: TurnEnd, signal: AbortSignal): Promise<TurnEnd> {
     await this.repair();
     await this.#recordNotes();
     await this.record.settle();
     if (end.fault) {
-      const { code, message } = end.fault;
-      await this.record.append({ kind: 'error', content: message, data: { code, message } });
+      const { code, message, retryAt } = end.fault;
+      const until = retryAt === undefined ? {} : { retry_at: new Date(retryAt).toISOString() };
+      await this.record.append({ kind: 'error', content: message, data: { code, message, ...until } });
       await tellFailed(this.#deps(), end.fault, signal);
     }
     if (this.#own) await this.#comeBack(this.#own);
@@ -416,8 +447,8 @@ class LiveSession implements Session {
     return (await loadCompaction()).omissionFor(this.#deps());
   }
 
-  interrupt(): void {
-    this.#turn?.abort();
+  interrupt(why?: 'leaving'): void {
+    this.#turn?.abort(why === 'leaving' ? leaving : undefined);
   }
 
   enqueue(message: QueuedMessage): void {
@@ -473,12 +504,13 @@ class LiveSession implements Session {
   }
 
   #deps(): TurnDeps {
-    const { tools, models, limits, host, secrets, attachments } = this.#options;
+    const { tools, models, limits, host, secrets, attachments, waitForLimit } = this.#options;
     return {
       tools,
       models,
       limits,
       host,
+      ...(waitForLimit ? { waitForLimit } : {}),
       ...(secrets ? { secrets } : {}),
       ...(attachments ? { attachments } : {}),
       cwd: this.cwd,

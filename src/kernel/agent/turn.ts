@@ -8,6 +8,7 @@ import type { Binding, Denial } from '../core/tool.js';
 import { keepAttached, messageData, recordUser } from './attached-files.js';
 import { allowanceOf, tokensOf } from './budget.js';
 import { compactionRules, windowIsFull } from './compaction-rules.js';
+import type { PendingLimit } from './limit-wait.js';
 import { loadCompaction } from './load-compaction.js';
 import { dispatch, type Dispatched, type PreparedCall } from './dispatch.js';
 import {
@@ -22,6 +23,7 @@ import {
 } from './apply-hooks.js';
 import { withRepeats, timesOf } from './loop-detection.js';
 import { type Reply, request, requestSearch } from './request.js';
+import { waitAgain, waitOut } from './stopped-turn.js';
 import type { DispatchDeps, FallbackRef, TurnDeps } from './dependencies.js';
 
 /** After so many responses in a row whose every call failed, the model is asked for an answer instead. */
@@ -45,7 +47,18 @@ type Status = TurnEnd['status'];
 /** Runs one user turn: sends a request, runs the calls of the answer one at a time and in order, and sends the next
  * request, until an answer has no calls. The only loop there is. Source: contracts 5. */
 export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd> {
+  return await runLoop(d, countFor(d), signal);
+}
+
+/** Runs the rest of a turn that a usage limit has stopped. */
+export async function continueTurn(d: TurnDeps, pending: PendingLimit, signal: AbortSignal): Promise<TurnEnd> {
   const count = countFor(d);
+  if (!(await waitAgain(d, pending, signal)) || signal.aborted) return end('interrupted', '', count);
+  await afterWait(d, signal);
+  return await runLoop(d, count, signal);
+}
+
+async function runLoop(d: TurnDeps, count: TurnState, signal: AbortSignal): Promise<TurnEnd> {
   if (count.allowed === 0) return await lastAnswer(d, 'completed', count, signal);
   for (;;) {
     const reply = await ask(d, 'auto', count, signal);
@@ -447,10 +460,38 @@ async function askOnce(
   await d.followPlanMode?.();
   if (asking.compactionRest > 0) asking.compactionRest -= 1;
   else if (windowIsFull(d)) await compactInTime(d, asking, signal);
-  const reply = await requestOrStepIn(d, toolChoice, signal);
+  const reply = await requestInTime(d, toolChoice, signal);
   return reply.fault?.code === 'context_overflow' && !signal.aborted
     ? await afterOverflow(d, toolChoice, { ...reply, fault: reply.fault }, signal)
     : reply;
+}
+
+/** Asks the model, and after a usage limit that is waited for again. */
+async function requestInTime(d: TurnDeps, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Reply> {
+  for (let again = 0; ; again++) {
+    const reply = await requestOrStepIn(d, toolChoice, signal);
+    if (reply.fault === undefined || signal.aborted) return reply;
+    if (!(await waitOut(d, reply.fault, again, signal)) || signal.aborted) return reply;
+    await comeBack(d);
+    await afterWait(d, signal);
+  }
+}
+
+/** Records what came meanwhile. An answer that the limit has cut is not part of a request without a message behind it. */
+async function afterWait(d: TurnDeps, signal: AbortSignal): Promise<void> {
+  const last = d.record.conversation().messages.at(-1);
+  if (last?.role === 'assistant' && last.calls.length === 0)
+    await d.record.append({ kind: 'user', content: cutNote, data: { note: true, source: 'limit' } });
+  await deliver(d, signal);
+}
+
+const cutNote = '[Note: a usage limit of the provider interrupted your last message. Continue where it stopped.]';
+
+/** Leaves a fallback model: the limit of the session's own model is over. */
+async function comeBack(d: TurnDeps): Promise<void> {
+  const own = d.ownModel();
+  const { ref } = d.model();
+  if (own.provider !== ref.provider || own.model !== ref.model) await d.useFallbackModel(own);
 }
 
 /** Makes room after a refusal and asks again: without the output of old results where that should be enough, then with
@@ -489,11 +530,19 @@ function tooLongWithoutCompaction(fault: Fault): Fault {
 async function requestOrStepIn(d: TurnDeps, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Reply> {
   let reply = await requestUnlessRefused(d, toolChoice, signal);
   if (reply.fault === undefined || signal.aborted || !isUnavailable(reply)) return reply;
+  let limit = reply.fault;
   for (const other of await modelsToStepIn(d)) {
     if (reply.fault === undefined || signal.aborted || !isUnavailable(reply)) break;
-    if (await stepIn(d, other, reply.fault)) reply = await requestUnlessRefused(d, toolChoice, signal);
+    if (!(await stepIn(d, other, reply.fault))) continue;
+    reply = await requestUnlessRefused(d, toolChoice, signal);
+    limit = earlierLimit(limit, reply.fault);
   }
-  return reply;
+  return reply.fault === undefined || limit.retryAt === undefined ? reply : { ...reply, fault: limit };
+}
+
+/** Returns the usage limit that ends first. */
+function earlierLimit(one: Fault, other: Fault | undefined): Fault {
+  return other !== undefined && (other.retryAt ?? Infinity) < (one.retryAt ?? Infinity) ? other : one;
 }
 
 /** Returns the models that may continue the turn, in order: that of the session where it is not in use, then its

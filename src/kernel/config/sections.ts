@@ -18,6 +18,8 @@ export interface Config {
   readonly exec: ExecSection;
   readonly http: HttpSection;
   readonly tasks: TasksSection;
+  /** The behavior at a usage limit of the provider. */
+  readonly usageLimits: SettingsValues['limits'];
   /** Limits of agents that work for a session. */
   readonly agents: CamelCase<SettingsValues['agents']>;
   readonly docs: DocsSection;
@@ -221,6 +223,7 @@ export function toConfig(
     },
     http: camelCase(all.http),
     tasks: { ...camelCase(all.tasks), timezone: all.tasks.timezone ?? null, machine: all.tasks.machine ?? null },
+    usageLimits: all.limits,
     agents: camelCase(all.agents),
     docs: docsOf(all),
     memory: all.memory,

@@ -86,6 +86,9 @@ export interface SettingsValues {
     readonly at_percent: number | 'off';
     readonly keep_recent_tokens?: number;
   };
+  readonly limits: {
+    readonly wait: 'ask' | 'always' | 'never';
+  };
   readonly agents: {
     readonly max_turns: number;
     readonly timeout_s: number;

@@ -1,4 +1,5 @@
 import type { Agents, ReadyModel } from '../agent/dependencies.js';
+import type { WaitForLimit } from '../agent/limit-wait.js';
 import type { Recorder } from '../agent/recorder.js';
 import type { Session, SessionParts } from '../agent/session.js';
 import type { AddedSource, Here, ProjectPart } from '../config/project.js';
@@ -209,6 +210,8 @@ export interface RunPart {
   status?(session: SessionPort): string;
   /** Returns the most USD that the session of these events may cost; null for no limit. Called for each request. */
   maxCostUsd?(events: readonly Event[]): number | null;
+  /** Waits for the end of usage limits that turns of sessions meet, those of sub-agents left aside. */
+  readonly waitForLimit?: WaitForLimit;
   /** Has the command that runs in this session continue in the background. Returns false where none can. */
   toBackground?(sessionId: string): boolean;
   /** Returns what menus offer. Connects to nothing. */

@@ -20,6 +20,8 @@ interface OptionEntry {
   readonly default?: string;
   /** A run with this option has its command line in the log, so that it can be repeated. */
   readonly isRecorded?: true;
+  /** The value of the option without one. A value follows `=`, so the next word is never taken for it. */
+  readonly alone?: string;
   /** It may be given several times; the value is the list of all, in order. */
   readonly repeats?: true;
 }
@@ -237,6 +239,13 @@ export const rootOptions = {
     about: 'with --goal: most turns (default 30)',
     opensRepl: false,
   },
+  waitForLimit: {
+    group: 'Headless:',
+    flags: '--wait-for-limit [duration]',
+    about: 'wait for the end of a usage limit and continue, at most this long: =90s, =2h (default 6h)',
+    alone: '6h',
+    opensRepl: false,
+  },
   next: {
     group: 'Headless:',
     flags: '--next <prompt>',
@@ -339,6 +348,37 @@ export function namesOf(flags: string): {
   const names = (at < 0 ? flags : flags.slice(0, at)).split(', ');
   if (at < 0) return { names, value: 'none' };
   return { names, value: flags[at + 1] === '<' ? 'required' : 'optional' };
+}
+
+/** Returns the words with the values of options that are given without one. The next word is not their value. */
+export function withValues(words: readonly string[], table: OptionTable = rootOptions): readonly string[] {
+  const alone = new Map(
+    Object.values(table).flatMap(({ flags, alone: value }) =>
+      value === undefined ? [] : namesOf(flags).names.map((name) => [name, `${name}=${value}`] as const),
+    ),
+  );
+  return words.map((word) => alone.get(word) ?? word);
+}
+
+/** Returns the words of the options that are given, as they are typed, besides those that are left out. */
+export function optionWords(options: RootOptions, leaveOut: ReadonlySet<string>): readonly string[] {
+  const all: Readonly<Record<string, unknown>> = options;
+  return Object.entries(rootOptions as OptionTable).flatMap(([key, { flags, default: usual, alone }]) => {
+    if (leaveOut.has(key)) return [];
+    const flag = namesOf(flags).names.at(-1) ?? '';
+    const value = flag.startsWith('--no-') ? all[key] === true || all[withoutNo(key)] === false : all[key];
+    if (value === undefined || value === false || value === usual) return [];
+    const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+    return values.flatMap((each) =>
+      each === true ? [flag] : alone === undefined ? [flag, String(each)] : [`${flag}=${String(each)}`],
+    );
+  });
+}
+
+/** Commander names `--no-hooks` as `hooks`. */
+export function withoutNo(key: string): string {
+  const name = key.replace(/^no/, '');
+  return name.slice(0, 1).toLowerCase() + name.slice(1);
 }
 
 /** Returns the long names of the options that may also stand behind a command. */

@@ -299,6 +299,8 @@ export interface ApprovalData {
 interface ErrorData {
   readonly code: string;
   readonly message: string;
+  /** ISO 8601, UTC: the end of the usage limit that was reached. */
+  readonly retry_at?: string;
 }
 
 /** A command that the user ran (`!!command`): recorded and not sent to the model. `content` is its output. */
@@ -403,6 +405,21 @@ export interface GoalData {
  * failed, or what only the user can do. */
 export type GoalCause = 'user' | 'denied' | 'turns' | 'cost' | 'same_failure' | 'turn_failed' | 'blocked';
 
+/** A usage limit of the provider that a turn has met. `reached`: it stopped the turn. `set`: the turn waits for its end.
+ * `continued`: the turn continues. `ended`: nobody waits any more. */
+export interface LimitData {
+  readonly state: 'reached' | 'set' | 'continued' | 'ended';
+  readonly provider: string;
+  readonly model: string;
+  /** ISO 8601, UTC: when the limit ends, as the provider says. */
+  readonly retry_at: string;
+  /** The words of the provider. */
+  readonly message: string;
+  /** Of `ended` and `continued`: the user ended the wait, another model is used, or the limit was reached again and
+   * again. Absent of `continued`: the time was over. */
+  readonly cause?: 'user' | 'model' | 'again';
+}
+
 /** The command line of a run with options that the session alone does not show. */
 interface RunData {
   readonly version: string;
@@ -444,6 +461,7 @@ export type EventDraft =
   | { readonly kind: 'task'; readonly content: string; readonly data: TaskData }
   | { readonly kind: 'hook'; readonly content: string; readonly data: HookData }
   | { readonly kind: 'goal'; readonly content: string; readonly data: GoalData }
+  | { readonly kind: 'limit'; readonly content: string; readonly data: LimitData }
   | { readonly kind: 'import'; readonly content: string; readonly data: ImportData }
   /** `content`: the same as a line for a shell. */
   | { readonly kind: 'run'; readonly content: string; readonly data: RunData }
@@ -476,6 +494,7 @@ const required: { readonly [K in EventDraft['kind']]: readonly string[] } = {
   task: ['task_id', 'run_id'],
   hook: ['event', 'command'],
   goal: ['state', 'condition'],
+  limit: ['state', 'retry_at'],
   import: ['tool', 'session'],
   run: ['arguments'],
   rewind: ['to_seq'],

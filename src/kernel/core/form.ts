@@ -36,6 +36,8 @@ export interface FormOption {
   readonly value: string;
   readonly label: string;
   readonly about?: string;
+  /** A letter that chooses it. */
+  readonly key?: string;
 }
 
 export type FormValue = string | number | boolean | readonly string[];

@@ -207,6 +207,7 @@ class Fold implements Projection {
       case 'task':
       case 'hook':
       case 'goal':
+      case 'limit':
       case 'import':
       case 'run':
       case 'rewind':

@@ -32,6 +32,10 @@ export type AgentEvent =
       /** A note on record says the same: a screen that shows the record shows it once. */
       readonly noted?: true;
     }
+  /** The turn waits for the end of a usage limit, in Unix milliseconds. */
+  | { readonly type: 'limit_waiting'; readonly until: number; readonly provider: string }
+  /** The wait is over. False: the turn does not continue now. */
+  | { readonly type: 'limit_ended'; readonly continued: boolean }
   | { readonly type: 'queue_changed'; readonly queue: readonly QueuedMessage[] }
   | { readonly type: 'turn_started' }
   | { readonly type: 'turn_ended'; readonly end: TurnEnd };
@@ -101,8 +105,9 @@ export interface SessionPort {
   /** Runs one user turn. `source`: what sends the text in the user's place, as it is: no command in it is expanded.
    * Rejects only where a turn is running already: queue the message instead. */
   submit(text: string, source?: SentBy): Promise<TurnEnd>;
-  /** Ends the running turn; every open call gets a result. Does nothing when idle. */
-  interrupt(): void;
+  /** Ends the running turn; every open call gets a result. Does nothing when idle. `leaving`: the session is left, and a
+   * wait for a usage limit stays. */
+  interrupt(why?: 'leaving'): void;
   busy(): boolean;
   enqueue(message: QueuedMessage): void;
   /** Takes every queued message back, oldest first. */

@@ -41,6 +41,8 @@ const effects = {
   additionalProperties: false,
 } as const;
 
+const retryAt = { type: 'string', description: 'ISO 8601, UTC: when the usage limit ends.' } as const;
+
 const about = {
   session: 'The first line.',
   text_delta: 'A part of an answer as it comes.',
@@ -49,6 +51,7 @@ const about = {
   tool_result: 'The result of a call; `output` is its envelope as a JSON text.',
   usage: 'What one request used.',
   goal: 'What happened to the goal of the session (--goal).',
+  limit: 'A usage limit of the provider was reached, is waited for, or is over.',
   notice: 'Something worth knowing that stops nothing.',
   error: 'Something that went wrong.',
   result: 'The last line of a turn, and all that --output-format json prints.',
@@ -130,8 +133,19 @@ export const streamLines = {
       evidence: { type: 'array', items: count, description: 'Events that show that a goal without a check is met.' },
     },
   ),
+  limit: line(
+    'limit',
+    {
+      state: { enum: ['reached', 'set', 'continued', 'ended'] },
+      provider: text,
+      model: text,
+      retry_at: retryAt,
+      content: text,
+    },
+    { cause: { enum: ['user', 'model', 'again'] } },
+  ),
   notice: line('notice', { code: text, message: text }, {}),
-  error: line('error', { code: text, message: text }, {}),
+  error: line('error', { code: text, message: text }, { retry_at: retryAt }),
   result: line(
     'result',
     {
@@ -174,7 +188,11 @@ export const streamLines = {
         additionalProperties: false,
       },
       structured_output: { description: 'The answer, where --json-schema was given and it fits.' },
-      error: { type: 'object', properties: { code: text, message: text }, required: ['code', 'message'] },
+      error: {
+        type: 'object',
+        properties: { code: text, message: text, retry_at: retryAt },
+        required: ['code', 'message'],
+      },
     },
   ),
   control_request: line(

@@ -327,6 +327,8 @@ class FormStep {
       this.#text = isPasted ? paste(editorWith(''), text) : editorWith(text);
       return 'taken';
     }
+    const byKey = isPasted ? -1 : optionsOf(this.field).findIndex(({ key }) => key === text);
+    if (byKey >= 0) return this.#takeNumber(byKey);
     if (isPasted || !/^[1-9 ]$/.test(text)) return 'not taken';
     return text === ' ' ? this.#takeBlank() : this.#takeNumber(Number(text) - 1);
   }
@@ -404,8 +406,8 @@ class FormStep {
 }
 
 function entriesOf(field: FormField): readonly Entry[] {
-  const options = optionsOf(field).map(({ label, about = '' }): Entry => {
-    return { means: 'option', label: clean(label), about: clean(about) };
+  const options = optionsOf(field).map(({ label, about = '', key }): Entry => {
+    return { means: 'option', label: clean(key === undefined ? label : `${label} (${key})`), about: clean(about) };
   });
   const own: Entry = { means: 'own', label: 'Something else (type your answer)', about: '' };
   const nothing: Entry = { means: 'nothing', label: 'Skip this', about: '' };

@@ -3,6 +3,7 @@ import { sanitize } from '../../kernel/core/sanitize.js';
 import { fitWidth, textWidth } from '../terminal/rows.js';
 import type { ScreenSize } from '../terminal/writer.js';
 import { formatCost, formatCount, formatElapsed, type Greeting, greetingLines } from '../item-lines.js';
+import { limitCountdown, limitTime } from '../../kernel/console/limit-times.js';
 import { createTheme, type TerminalFacts, type Theme } from '../../kernel/console/theme.js';
 import { emptyView, type View } from '../view.js';
 
@@ -168,8 +169,14 @@ function activity(
     const short = `retry ${attempt}/${maxRetries}${when}`;
     return { text: `${short}: ${sanitize(reason)}`, short, mayBeCut: true };
   }
+  if (view.limitUntil !== null && !facts?.stopping) return waiting(view.limitUntil, Date.now(), facts);
   if (!view.busy || busySinceMs === null) return { text: '', short: '' };
   return doing(view, formatElapsed(nowMs - busySinceMs), facts);
+}
+
+function waiting(until: number, now: number, facts: StatusFacts | null): Activity {
+  const left = limitCountdown(until - now);
+  return { ...withKey(`usage limit until ${limitTime(until, now)}, ${left} left`, facts), short: `limit ${left}` };
 }
 
 function doing(view: View, elapsed: string, facts: StatusFacts | null): Activity {

@@ -1,7 +1,6 @@
 import type { Stop } from '../../core/event.js';
 import type { Fault, ModelChunk, ModelRequest } from '../../core/provider.js';
 import type { Schedule } from '../../core/runtime.js';
-import { withoutEnd } from '../../core/text.js';
 import { type RefusedAnswer, usageLimitIn } from '../wires/usage-limits.js';
 import { askedWaitMs, waitInText } from '../wires/waits.js';
 import type { Wire, WireChunk } from '../wires/wire.js';
@@ -331,11 +330,10 @@ function limitedBy(fault: Fault, answer: RefusedAnswer, { now, limits }: Attempt
   };
   const retryAt = at + (limit.waitMs ?? Infinity);
   if (retryAt >= latestMs) return { fault: { ...limited, hint: unknownEndHint }, retryable: false };
-  const message = `${withoutEnd(fault.message, '. ')}; the limit ends at ${isoSeconds(retryAt)}`;
-  return { fault: { ...limited, message, hint: limitHint, retryAt }, retryable: false };
+  const hint = `The usage limit ends at ${isoSeconds(retryAt)}. Wait until then, or use another model.`;
+  return { fault: { ...limited, hint, retryAt }, retryable: false };
 }
 
-const limitHint = 'Wait until then, or use another model.';
 const unknownEndHint = 'The answer does not say when the limit ends. Try again later, or use another model.';
 
 function isoSeconds(at: number): string {

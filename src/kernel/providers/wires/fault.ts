@@ -226,9 +226,12 @@ function statusOf(code: string): number | undefined {
 }
 
 function classify(facts: ErrorFacts): FaultCode {
+  return facts.isUsageLimit === true ? 'rate_limited' : classifyOther(facts);
+}
+
+function classifyOther(facts: ErrorFacts): FaultCode {
   const { status } = facts;
   const text = `${facts.type} ${facts.code} ${facts.message}`;
-  if (facts.isUsageLimit === true) return 'rate_limited';
   if (![401, 402, 429].includes(status ?? 0) && isOverflow(facts)) return 'context_overflow';
   if (status === 413) return isRateLimit(text) ? 'rate_limited' : 'context_overflow';
   if (status === 402 || (status !== 401 && isQuota(text, facts))) return 'quota';

@@ -10,7 +10,7 @@ export interface UsageLimit {
   readonly waitMs: number | null;
 }
 
-/** Where an answer says when a limit ends. `header` also means headers that a gateway writes into the body. */
+/** The place in an answer that says when a limit ends. `header` also means headers that a gateway writes into the body. */
 type LimitEnd =
   | { readonly in: 'header' | 'field'; readonly name: string; readonly form: WaitForm }
   /** The first group of `pattern` is a date, a Unix time or a span. `zone`: that of a date without one. */
@@ -63,7 +63,7 @@ export const limitForms: readonly LimitForm[] = [
     ends: [{ in: 'header', name: 'anthropic-ratelimit-unified-reset', form: 'when' }],
   },
   {
-    vendor: 'Anthropic, plans behind gateways',
+    vendor: 'Anthropic, plans through gateways',
     source: 'anthropics/claude-code#2087: "Claude AI usage limit reached|1749924000"',
     text: /usage limit reached\|\d{10}/i,
     ends: [{ in: 'text', pattern: /usage limit reached\|(\d{10,13})/i }],

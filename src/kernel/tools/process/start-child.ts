@@ -121,6 +121,23 @@ export function startHelper(args: readonly string[]): HelperShell | null {
   return launch({ file: 'sh', args, cwd: '/', env }, ['pipe', 'pipe', 'ignore']);
 }
 
+/** Starts a process without input and output that outlives our own. Returns its id, or null where it was not started. */
+export function startLasting(command: ChildCommand): number | null {
+  if (!hasDescriptors()) return null;
+  const { file, args, cwd, env } = command;
+  const child = execa(file, args, {
+    cwd,
+    env,
+    extendEnv: false,
+    detached: true,
+    cleanup: false,
+    reject: false,
+    stdio: 'ignore',
+  });
+  child.unref();
+  return child.pid ?? null;
+}
+
 /** Runs a program on our own terminal, in our own group, to its end. */
 export async function startOnTerminal(file: string, args: readonly string[], cwd: string): Promise<number | null> {
   const { exitCode } = await execa(file, args, { cwd, stdio: 'inherit', reject: false });

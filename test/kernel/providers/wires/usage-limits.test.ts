@@ -52,7 +52,7 @@ const reported: readonly (readonly [vendor: string, answer: Answer, waitMs: numb
   ],
   ['Anthropic, plans, without a status', { headers: { 'anthropic-ratelimit-unified-reset': unix(20) } }, 20_000],
   [
-    'Anthropic, plans behind gateways',
+    'Anthropic, plans through gateways',
     { body: { error: { message: `Claude AI usage limit reached|${unix(7200)}` } } },
     2 * hour,
   ],
