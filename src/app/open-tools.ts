@@ -14,7 +14,7 @@ import { nearestName } from '../kernel/core/text.js';
 import type { Registry, Sandbox, Tool } from '../kernel/core/tool.js';
 import { createSecretPaths } from '../kernel/permissions/guarded-paths.js';
 import type { Background } from '../kernel/tools/bash.js';
-import { builtinTools, inTestMode } from '../kernel/tools/builtin.js';
+import { type BuiltinOptions, builtinTools, inTestMode } from '../kernel/tools/builtin.js';
 import { atExit } from '../kernel/tools/process/at-exit.js';
 import { shellOf } from '../kernel/tools/process/shell-file.js';
 import { type Confine, createProcessRunner, type ProcessRunner } from '../kernel/tools/process/runner.js';
@@ -80,7 +80,9 @@ export async function openToolbox(
     now: () => performance.now(),
   });
   const parts = new Parts();
-  const shellTool = (background: Background) => coreTools(settings, { processes, parts }, background).find(isShell);
+  const onTimeout = config.exec.onTimeout ?? (inRepl ? 'background' : 'stop');
+  const shellTool = (background: Background) =>
+    coreTools(settings, { processes, parts }, { background, onTimeout }).find(isShell);
   const { notify } = host;
   const isOn = (set: string): boolean => isSwitchedOn(set, settings, chosen);
   const opened = await openToolsParts({ settings, processes, marker, isOn, registry, parts, shellTool, notify });
@@ -180,13 +182,13 @@ function setsOfRun({ config, loaded }: ToolSource, inRepl: boolean): readonly st
 function coreTools(
   settings: ToolSource,
   { processes, parts }: { readonly processes: ProcessRunner; readonly parts: Parts },
-  background?: Background,
+  inBackground: Pick<BuiltinOptions, 'background' | 'onTimeout'> = {},
 ): readonly Tool[] {
   const { config } = settings;
   const env = commandEnv(settings);
   return builtinTools({
     processes,
-    ...(background ? { background } : {}),
+    ...inBackground,
     env,
     protectedEnv: secretVariables(env, ownKeys(config)),
     shell: shellOf(env),

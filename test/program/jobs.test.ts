@@ -49,3 +49,58 @@ test('without the set nothing goes on in the background', async () => {
   expect(lines(run.stdout).find(({ type }) => type === 'tool_result')).toMatchObject({ success: false });
   expect(run.stdout).toContain('invalid_args');
 });
+
+const slow = { calls: [{ name: 'bash', arguments: { command: 'echo begun; sleep 60', timeout_seconds: 1 } }] };
+
+test('a command at its time limit continues as a job in the REPL, and ends in headless mode', async () => {
+  const at = place();
+  const model = script(at, [slow, { text: 'It runs.' }]);
+  const { stdout } = await repl(
+    at,
+    ['-m', model, '--approval', 'never'],
+    [
+      ['start it', 'It runs.'],
+      ['/jobs 1', /1: echo begun; sleep 60 \(running for \d+ s\)\nbegun\n/],
+      ['/jobs kill 1', /sent to the model: job 1 has ended \(echo begun; sleep 60\): killed after \d+ s/],
+    ],
+  );
+  expect(stdout).toContain('Still running after 1 s: continues in the background as job 1');
+  const run = await agent(at, [
+    '-p',
+    '-m',
+    script(at, [slow, { text: 'Over.' }]),
+    ...on,
+    '--output-format',
+    'stream-json',
+    'x',
+  ]);
+  expect(run.stdout).toContain(String.raw`\"code\":\"timeout\"`);
+});
+
+test('tools.bash.on_timeout decides in either mode', async () => {
+  const at = place();
+  const background = ['--set', 'tools.bash.on_timeout=background'];
+  const json = ['--output-format', 'stream-json'];
+  const moved = await agent(at, [
+    '-p',
+    '-m',
+    script(at, [slow, { text: 'Runs.' }]),
+    ...on,
+    ...background,
+    ...json,
+    'x',
+  ]);
+  expect(lines(moved.stdout).find(({ type }) => type === 'tool_result')).toMatchObject({
+    output: expect.stringMatching(/"job":1,"running":true,"next":6/),
+  });
+  const stop = ['--set', 'tools.bash.on_timeout=stop'];
+  const { stdout } = await repl(
+    at,
+    ['-m', script(at, [slow, { text: 'Over.' }]), '--approval', 'never', ...stop],
+    [
+      ['start it', 'Over.'],
+      ['/jobs', 'There are no jobs.'],
+    ],
+  );
+  expect(stdout).toContain('was still running after 1 s and was stopped');
+});

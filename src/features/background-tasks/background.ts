@@ -1,8 +1,13 @@
+import { isError } from '../../kernel/core/envelope.js';
 import type { Clock, Schedule } from '../../kernel/core/runtime.js';
 import type { ToolContext, ToolOutcome } from '../../kernel/core/tool.js';
 import type { Background, BackgroundCommand } from '../../kernel/tools/bash.js';
 import { failed, succeeded } from '../../kernel/tools/define-tool.js';
-import { createOutputCollector, createProgressStream } from '../../kernel/tools/process/output-collector.js';
+import {
+  type CollectedOutput,
+  createOutputCollector,
+  createProgressStream,
+} from '../../kernel/tools/process/output-collector.js';
 import type { LeftProcesses, ProcessResult } from '../../kernel/tools/process/runner.js';
 import type { JobTerminal } from './job-terminal.js';
 import { createKeptOutput, type KeptOutput, type OutputPart } from './kept-output.js';
@@ -172,7 +177,7 @@ class RunningJobs implements Jobs {
   }
 
   toBackground(sessionId: string): 'moved' | 'nothing runs' | 'too many' {
-    const run = [...this.#waitedFor].findLast((one) => one.sessionId === sessionId);
+    const run = [...this.#waitedFor].findLast((one) => one.sessionId === sessionId && !one.stop.signal.aborted);
     if (!run) return 'nothing runs';
     if (this.#isFull()) return 'too many';
     run.move();
@@ -199,17 +204,22 @@ class RunningJobs implements Jobs {
     if (command.openTerminal) return await this.#runOnTerminal(command, command.openTerminal, ctx);
     const { run, release } = this.#begin(command, ctx, hasJobs);
     const result = await this.#called(run, command.isBackground, hasJobs);
-    const { collected, timedOut } = release();
+    const { collected, atTimeout } = release();
     if (!result) {
       const { id } = this.#add(run);
-      return succeeded(`Running in the background as job ${id}`, {
-        output: collected.parts.join(''),
-        job: id,
-        running: true,
+      const output = collected.parts.join('');
+      if (atTimeout !== 'moved')
+        return succeeded(`Running in the background as job ${id}`, { output, job: id, running: true });
+      const seconds = command.timeoutMs / 1000;
+      return succeeded(`Still running after ${seconds} s: continues in the background as job ${id}`, {
+        ...{ output, job: id, running: true, next: run.kept.totalBytes },
+        note: movedNote(id, seconds),
       });
     }
-    const ended = timedOut && result.ended === 'cancelled' ? { ...result, ended: 'timeout' as const } : result;
-    const outcome = command.outcome(ended, collected);
+    const isTimeout = (atTimeout === 'stopped' || atTimeout === 'full') && result.ended === 'cancelled';
+    const ended = isTimeout ? { ...result, ended: 'timeout' as const } : result;
+    const outcome =
+      atTimeout === 'full' && isTimeout ? full(command, ended, collected) : command.outcome(ended, collected);
     if (!run.left) return outcome;
     const { id } = this.#add(run);
     return { ...outcome, summary: `${outcome.summary}: job ${id}`, envelope: { ...outcome.envelope, job: id } };
@@ -282,15 +292,19 @@ class RunningJobs implements Jobs {
     const progress = createProgressStream(collector, (chunk) => ctx.progress(chunk), ctx.outputMask);
     const stop = new AbortController();
     let isWaitedFor = true;
-    let timedOut = false;
+    let atTimeout: 'moved' | 'stopped' | 'full' | null = null;
     const onAbort = (): void => stop.abort();
     ctx.signal.addEventListener('abort', onAbort, { once: true });
     if (ctx.signal.aborted) onAbort();
     const cancelTimer = command.isBackground
       ? null
       : this.#parts.schedule(() => {
-          timedOut = true;
-          stop.abort();
+          // The user's Esc came first.
+          if (stop.signal.aborted) return;
+          const moves = hasJobs && command.onTimeout === 'background';
+          atTimeout = moves ? (this.#isFull() ? 'full' : 'moved') : 'stopped';
+          if (atTimeout === 'moved') run.move();
+          else stop.abort();
         }, command.timeoutMs);
     const result = command.start({
       signal: stop.signal,
@@ -321,7 +335,7 @@ class RunningJobs implements Jobs {
       ctx.signal.removeEventListener('abort', onAbort);
       cancelTimer?.();
       progress.end();
-      return { collected: collector.collected(), timedOut };
+      return { collected: collector.collected(), atTimeout };
     };
     return { run, release };
   }
@@ -388,6 +402,21 @@ class RunningJobs implements Jobs {
     this.#timers.add(finish);
     return { over, cancel };
   }
+}
+
+function movedNote(id: number, seconds: number): string {
+  return (
+    `The command has not ended: its ${seconds} s are over, and it continues in the background. ` +
+    `jobs {"id": ${id}} reads its output, {"action": "kill", "id": ${id}} stops it. A note says when it ends.`
+  );
+}
+
+/** The end of a command that would have continued in the background, had there been room. */
+function full(command: BackgroundCommand, result: ProcessResult, collected: CollectedOutput): ToolOutcome {
+  const outcome = command.outcome(result, collected);
+  if (!isError(outcome.envelope)) return outcome;
+  const error = `${outcome.envelope.error} ${mostJobs} jobs are running, so it could not continue in the background.`;
+  return { ...outcome, envelope: { ...outcome.envelope, error }, summary: error };
 }
 
 async function outputOf(

@@ -337,6 +337,7 @@ const byKey: Readonly<Record<string, Rule>> = {
   'memory.save': stricter(['auto', 'ask', 'off']),
   ...Object.fromEntries(toolsetNames.map((name) => [`tools.${name}`, only(false)])),
   'tools.confirm': only(true),
+  'tools.bash.on_timeout': stricter(['background', 'stop']),
   'rules.ask': added,
   'rules.deny': added,
   'sync.exclude': added,

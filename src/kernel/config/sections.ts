@@ -105,6 +105,8 @@ interface ExecSection {
   readonly timeoutS: number;
   readonly maxTimeoutS: number;
   readonly shell: SettingsValues['tools']['bash']['shell'];
+  /** Null: `background` in the REPL, else `stop`. */
+  readonly onTimeout: NonNullable<SettingsValues['tools']['bash']['on_timeout']> | null;
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -219,6 +221,7 @@ export function toConfig(
       timeoutS: Math.min(exec.timeout_s, exec.max_timeout_s),
       maxTimeoutS: exec.max_timeout_s,
       shell: all.tools.bash.shell,
+      onTimeout: all.tools.bash.on_timeout ?? null,
       env: all.tools.bash.env ?? {},
     },
     http: camelCase(all.http),

@@ -65,6 +65,7 @@ export interface SettingsValues {
     readonly confirm: boolean;
     readonly bash: {
       readonly shell: 'clean' | 'own';
+      readonly on_timeout?: 'background' | 'stop';
       readonly env?: Readonly<Record<string, string>>;
     };
     readonly limits?: Readonly<

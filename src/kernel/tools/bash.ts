@@ -28,9 +28,14 @@ export interface BashOptions {
   readonly addedPath?: () => readonly string[];
   /** Runs commands that may continue after their call. Absent: no command does. */
   readonly background?: Background;
+  /** Defaults to `stop`. Without a background, every command is stopped. */
+  readonly onTimeout?: OnTimeout;
   /** Runs commands on a copy-on-write view of the files. Absent: none is. */
   readonly rehearsals?: () => Promise<Rehearsals>;
 }
+
+/** `background`: the command continues as a background task, and its call returns. */
+export type OnTimeout = 'background' | 'stop';
 
 /** Runs commands in the background. */
 export interface Background {
@@ -44,6 +49,7 @@ export interface BackgroundCommand {
   readonly isBackground: boolean;
   /** The limit of a call that waits for it. */
   readonly timeoutMs: number;
+  readonly onTimeout: OnTimeout;
   /** The limit of what it prints while a call waits for it. */
   readonly maxTotalBytes: number;
   start(
@@ -185,10 +191,9 @@ async function runCommand(
   } catch (error) {
     return fileFailure(error, args.workdir ?? workdir, workdir);
   }
-  const timeoutMs = Math.min(
-    (args.timeout_seconds ?? options.timeoutS) * 1000,
-    ctx.limits.timeoutMs ?? Number.POSITIVE_INFINITY,
-  );
+  const askedMs = (args.timeout_seconds ?? options.timeoutS) * 1000;
+  const hardMs = ctx.limits.timeoutMs ?? Number.POSITIVE_INFINITY;
+  const timeoutMs = Math.min(askedMs, hardMs);
   const { background } = options;
   const command = { ...shellCommand(args.command, options.shell), cwd: workdir, env, sandbox: ctx.sandbox };
   if (background)
@@ -197,6 +202,8 @@ async function runCommand(
         line: args.command,
         isBackground: args.background === true,
         timeoutMs,
+        // A limit that the user has set for the tool ends the command in any case.
+        onTimeout: askedMs < hardMs ? (options.onTimeout ?? 'stop') : 'stop',
         maxTotalBytes,
         start: (how) => options.processes.run({ ...command, ...how, joined: true }),
         ...(args.terminal === true && {

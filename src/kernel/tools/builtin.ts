@@ -1,5 +1,5 @@
 import type { Effect, Tool, Toolset } from '../core/tool.js';
-import { type Background, bashTool } from './bash.js';
+import { type Background, bashTool, type OnTimeout } from './bash.js';
 import type { DefinedTool } from './define-tool.js';
 import { fileReadTool } from './file-read.js';
 import { createContentMemory } from './files/atomic-write.js';
@@ -33,6 +33,8 @@ export interface BuiltinOptions {
   readonly addedPath?: () => readonly string[];
   /** Runs commands in the background; absent where none may. */
   readonly background?: Background;
+  /** `tools.bash.on_timeout`. */
+  readonly onTimeout?: OnTimeout;
   readonly rehearsals?: () => Promise<Rehearsals>;
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import type { Envelope } from '../../../src/kernel/core/envelope.js';
 import type { ToolContext } from '../../../src/kernel/core/tool.js';
-import { bashTool } from '../../../src/kernel/tools/bash.js';
+import { bashTool, type OnTimeout } from '../../../src/kernel/tools/bash.js';
 import { createJobs, type Job, type Jobs } from '../../../src/features/background-tasks/background.js';
 import { jobsTool } from '../../../src/features/background-tasks/jobs-tool.js';
 import { context, envelopeOf, toolOptions, tree } from '../../kernel/tools/workbench.js';
@@ -21,7 +21,11 @@ afterEach(async () => {
 const speed = 4;
 
 /** The shell with a background, and the tool for it, in one session. */
-function openJobs({ attached = true, beforeEachLook = (): void => undefined } = {}) {
+function openJobs({
+  attached = true,
+  beforeEachLook = (): void => undefined,
+  onTimeout = 'stop',
+}: { attached?: boolean; beforeEachLook?: () => void; onTimeout?: OnTimeout } = {}) {
   const jobs = createJobs({
     clock: () => performance.now() * speed,
     schedule: (callback, delayMs) => {
@@ -42,7 +46,7 @@ function openJobs({ attached = true, beforeEachLook = (): void => undefined } = 
         onEnd();
       })
     : (): void => undefined;
-  const tools = registryOf([bashTool(toolOptions({ background: jobs })), jobsTool(jobs)]);
+  const tools = registryOf([bashTool(toolOptions({ background: jobs, onTimeout })), jobsTool(jobs)]);
   const ctx = (changed: Partial<ToolContext> = {}): ToolContext =>
     context(tree(), { session: { id: 's', events: () => [] }, ...changed });
   const made = {
@@ -156,6 +160,69 @@ test('one that is not moved keeps its limit, and ends with its call', async () =
   stop.abort();
   expect(await envelope).toMatchObject({ code: 'cancelled' });
   expect(jobs.list()).toEqual([]);
+});
+
+test('at its time limit a command continues in the background, with what it printed so far', async () => {
+  const { bash, look, ends, told } = openJobs({ onTimeout: 'background' });
+  const folder = tree();
+  const end = told();
+  const command = 'echo a; (while [ ! -e go ]; do sleep 0.01; done; echo b >&2) 2>&1 | cat; exit 4';
+  const moved = await bash({ command, timeout_seconds: 1, workdir: folder });
+  expect(moved).toEqual({
+    ...{ output: 'a\n', job: 1, running: true, next: 2 },
+    note: 'The command has not ended: its 1 s are over, and it continues in the background. jobs {"id": 1} reads its output, {"action": "kill", "id": 1} stops it. A note says when it ends.',
+  });
+  writeFileSync(join(folder, 'go'), '');
+  await end;
+  expect(ends).toMatchObject([[{ id: 1, end: { exitCode: 4, killed: false } }, 'a\nb\n']]);
+  expect(await look({ id: 1, since: 2 })).toEqual({ output: 'b\n', job: 1, next: 4, exit_code: 4 });
+});
+
+test('Esc before the time limit cancels the command, Esc after it does not stop the job', async () => {
+  const { bash, jobs } = openJobs({ onTimeout: 'background' });
+  const stop = new AbortController();
+  const first = bash(
+    { command: 'trap "" TERM; echo a; while :; do sleep 0.1; done', timeout_seconds: 1 },
+    { signal: stop.signal, progress: () => stop.abort() },
+  );
+  // The shell ignores TERM, so the limit is over before the command has ended.
+  expect(await first).toMatchObject({ code: 'cancelled' });
+  expect(jobs.list()).toEqual([]);
+  const later = new AbortController();
+  const second = await bash({ command: 'sleep 60', timeout_seconds: 1 }, { signal: later.signal });
+  later.abort();
+  expect(second).toMatchObject({ job: 1, running: true });
+  expect(jobs.list()).toMatchObject([{ id: 1, end: null }]);
+});
+
+test('the time limit ends a command where the user has set it for the tool, and where eight jobs run', async () => {
+  const { bash, jobs } = openJobs({ onTimeout: 'background' });
+  const limits = { timeoutMs: 400, maxOutputBytes: 1_048_576 };
+  expect(await bash({ command: 'sleep 60' }, { limits })).toMatchObject({ code: 'timeout' });
+  await Promise.all(Array.from({ length: 8 }, () => bash({ command: 'sleep 60', background: true })));
+  expect(await bash({ command: 'echo a; sleep 60', timeout_seconds: 1 })).toMatchObject({
+    code: 'timeout',
+    error: expect.stringMatching(
+      /was stopped with .* 8 jobs are running, so it could not continue in the background\.$/,
+    ),
+    details: { output: 'a\n' },
+  });
+  expect(jobs.list()).toHaveLength(8);
+});
+
+test('a command that ends about its time limit has one result', async () => {
+  const { bash, jobs, ends, look } = openJobs({ onTimeout: 'background' });
+  const results: Envelope[] = [];
+  // A time of the jobs passes four times faster than a clock, so each limit is 250 ms.
+  for (const ms of [230, 240, 244, 247, 250, 253, 256])
+    results.push(await bash({ command: `sleep 0.${ms}; echo over`, timeout_seconds: 1 }));
+  for (const { job, running, exit_code: exitCode } of results) {
+    expect([running, exitCode].filter((value) => value !== undefined)).toHaveLength(1);
+    if (typeof job === 'number') await look({ action: 'wait', job, seconds: 20 });
+  }
+  const moved = results.filter(({ running }) => running === true).length;
+  expect([jobs.list().length, jobs.list().filter(({ end }) => end === null)]).toEqual([moved, []]);
+  expect(ends.length).toBeLessThanOrEqual(moved);
 });
 
 test('a job is ended with its child processes, and nobody is told twice', async () => {

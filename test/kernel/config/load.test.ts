@@ -51,7 +51,7 @@ test('without any file every default of the contract holds and nothing is writte
       rules: { allow: [], ask: [], deny: [] },
     },
     tools: { toolsets: ['fs', 'exec', 'mcp', 'diagnostics'], limits: {} },
-    exec: { timeoutS: 120, maxTimeoutS: 600, shell: 'clean', env: {} },
+    exec: { timeoutS: 120, maxTimeoutS: 600, shell: 'clean', onTimeout: null, env: {} },
     http: {
       idleTimeoutMs: 90_000,
       turnTimeoutMs: 900_000,
@@ -190,7 +190,7 @@ test('every kind of key has its variable, typed', async () => {
     ['**/x'],
     { a: [1] },
     { lab: { base_url: 'http://127.0.0.1:9/v1' } },
-    { timeoutS: 60, maxTimeoutS: 60, shell: 'clean', env: {} },
+    { timeoutS: 60, maxTimeoutS: 60, shell: 'clean', onTimeout: null, env: {} },
     null,
   ]);
 });
