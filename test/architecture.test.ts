@@ -188,6 +188,7 @@ const openers: Readonly<Record<string, string>> = {
   'kernel/secrets/known-secrets.ts': 'a key of its own',
   'app/settings.ts': 'a file or pipe that the user names, cut',
   'kernel/config/trust-file.ts': 'drafts of its own',
+  'kernel/console/print.ts': 'the empty device, in the place of a terminal',
   'kernel/tools/page-worker.ts': 'the page that it is given on descriptor 3',
   'kernel/tools/process/terminal-command.ts': 'a terminal, in a process of its own',
 };

@@ -1,5 +1,5 @@
 import type { EventDraft } from '../kernel/core/event.js';
-import { namesOf, type OptionTable, type RootOptions, rootOptions, withoutNo } from '../kernel/console/options.js';
+import { givenOptions, optionWords, type RootOptions } from '../kernel/console/options.js';
 import { version } from '../kernel/console/version.js';
 import { givenObject } from './given-objects.js';
 import { promptText } from './settings.js';
@@ -16,25 +16,12 @@ export async function repeatableLine(
   prompt: readonly string[],
   cwd: string,
 ): Promise<readonly string[] | undefined> {
-  const table: OptionTable = rootOptions;
-  const all: Readonly<Record<string, unknown>> = options;
-  const given = Object.entries(table).flatMap(([key, entry]) => {
-    const flag = namesOf(entry.flags).names.at(-1) ?? '';
-    const isNo = flag.startsWith('--no-');
-    const value = all[isNo ? withoutNo(key) : key];
-    const isGiven = isNo ? value === false : value !== undefined && value !== false && value !== entry.default;
-    return isGiven ? [{ key, flag, value: isNo ? true : value, ...entry }] : [];
-  });
-  const listed = given.filter(({ value }) => !Array.isArray(value) || value.length > 0);
+  const listed = givenOptions(options);
   if (!listed.some(({ isRecorded }) => isRecorded)) return undefined;
   const words: string[] = [];
-  for (const { key, flag, value, alone } of listed) {
-    const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-    for (const each of values) {
-      if (alone !== undefined) words.push(`${flag}=${String(each)}`);
-      else words.push(flag, ...(each === true ? [] : [await writtenOut(key, String(each), cwd)]));
-    }
-  }
+  for (const option of listed)
+    for (const value of option.values)
+      words.push(...optionWords(option, value === true ? value : await writtenOut(option.key, value, cwd)));
   return prompt.length === 0 ? words : [...words, '--', ...prompt];
 }
 

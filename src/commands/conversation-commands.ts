@@ -2,6 +2,7 @@
 export * from './add-directory.js';
 export * from './choose-effort.js';
 export * from './compact-session.js';
+export * from './leave-terminal.js';
 export * from './permission-rules.js';
 export * from './show-parts.js';
 export * from './show-status.js';

@@ -95,6 +95,14 @@ export const conversation: readonly Section[] = [
         load: async () => (await load()).showStatus,
       },
       {
+        slash: ['bg|detach', 'Let the terminal go; the session continues in the background', 'program'],
+        also: 'background leave disconnect',
+        needsScreen: 'Start with agent --bg "the prompt".',
+        isHarmless: true,
+        beside: true,
+        load: async () => (await load()).leaveTerminal,
+      },
+      {
         slash: ['theme [name]', 'Change the colors; --session for this session only', 'program'],
         also: 'colors colours dark light appearance',
         needsScreen: 'Use agent config set ui.theme light.',

@@ -1,9 +1,10 @@
+import type { SessionPort } from '../kernel/core/session-port.js';
 import type { CommandContext } from '../kernel/console/slash-command.js';
 import type { Dialogs } from './components/dialogs.js';
 import type { Display } from './display.js';
 import type { KeyOf } from './editor/keybindings.js';
 import type { PromptInput } from './editor/prompt-input.js';
-import type { ReplHandle, ReplTerminal } from './repl-options.js';
+import { notDetached, type ReplHandle, type ReplTerminal } from './repl-options.js';
 
 interface Parts {
   readonly display: Display;
@@ -17,6 +18,9 @@ interface Parts {
   readonly typed: string;
   readonly keepInTmux: ReplTerminal['keepInTmux'];
   readonly openEditor: ((path: string) => Promise<boolean>) | undefined;
+  /** Shows another session on every screen. */
+  readonly attach: (session: SessionPort) => void;
+  readonly detach: ReplTerminal['detach'];
   /** Sends a message of the command. */
   readonly send: (text: string) => void;
   /** Called when something is printed that a frame must show. */
@@ -24,22 +28,14 @@ interface Parts {
 }
 
 /** Returns the access of a command to the screen. */
-export function commandContext(
-  repl: ReplHandle,
-  { display, dialogs, input, keyOf, colored, signal, send, onPrinted, keepInTmux, openEditor, typed }: Parts,
-): CommandContext {
-  let calledAt = dialogs.keys();
+export function commandContext(repl: ReplHandle, parts: Parts): CommandContext {
+  const { display, input, keyOf, colored, signal, send, attach, detach, onPrinted, keepInTmux, openEditor, typed } =
+    parts;
   const echo = once(() => {
     display.notes.command(typed);
   });
-  /** Keys before an answer belong to the answered dialog, so the next dialog waits for new keys. */
-  async function answered<T>(ask: () => Promise<T | null>): Promise<T | null> {
-    if (signal.aborted) return null;
-    const given = await ask();
-    calledAt = dialogs.keys();
-    return given;
-  }
   return {
+    ...questions(parts),
     keyOf,
     signal,
     print: (text, as) => {
@@ -53,11 +49,6 @@ export function commandContext(
       echo();
       repl.notice(level, message);
     },
-    pick: (options) => answered(() => dialogs.pick(options, calledAt)),
-    ask: (form) => answered(() => dialogs.ask(form, calledAt, signal)),
-    hidden: (question) => answered(() => dialogs.hidden(question)),
-    page: async (title, text, options) => (signal.aborted ? null : await dialogs.page(title, text, calledAt, options)),
-    box: (options) => answered(() => dialogs.box(options, calledAt, signal)),
     copy: (text) => copyText(text, display, keepInTmux),
     setTheme: (theme) => {
       display.setTheme(theme);
@@ -72,15 +63,35 @@ export function commandContext(
     send: (text) => {
       if (!signal.aborted) send(text);
     },
-    attach: (next) => {
-      repl.attach(next);
-    },
+    attach,
+    detach: async () => (detach ? await detach() : notDetached),
     refresh: () => {
       repl.refresh();
     },
     exit: () => {
       repl.exit();
     },
+  };
+}
+
+type Questions = Pick<CommandContext, 'pick' | 'ask' | 'hidden' | 'page' | 'box'>;
+
+/** Asks in dialogs. */
+function questions({ dialogs, signal }: Parts): Questions {
+  let calledAt = dialogs.keys();
+  /** Keys before an answer belong to the answered dialog, so the next dialog waits for new keys. */
+  async function answered<T>(ask: () => Promise<T | null>): Promise<T | null> {
+    if (signal.aborted) return null;
+    const given = await ask();
+    calledAt = dialogs.keys();
+    return given;
+  }
+  return {
+    pick: (options) => answered(() => dialogs.pick(options, calledAt)),
+    ask: (form) => answered(() => dialogs.ask(form, calledAt, signal)),
+    hidden: (question) => answered(() => dialogs.hidden(question)),
+    page: async (title, text, options) => (signal.aborted ? null : await dialogs.page(title, text, calledAt, options)),
+    box: (options) => answered(() => dialogs.box(options, calledAt, signal)),
   };
 }
 

@@ -8,7 +8,8 @@ import type { InputAction, PromptInput } from './editor/prompt-input.js';
 import { callJson, eventChange, eventText, eventTitle, newestWithMore } from './event-text.js';
 import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
 import { createLeaving, type Timers } from '../kernel/core/timers.js';
-import type { Turns, Work } from './turn-runner.js';
+import type { Turns } from './session-turns.js';
+import type { Work } from './turn-runner.js';
 import type { View } from './view.js';
 
 /** Signals that were sent to the stopped process (a kill) come before the terminal is taken again. */
@@ -195,7 +196,11 @@ class Acts implements KeyActs {
     }
     repl.pause();
     const stop = (): void => {
+      job.onContinue?.(() => {
+        repl.resume();
+      });
       job.stop();
+      if (job.onContinue) return;
       timers.set('resume', resumeDelayMs, () => {
         if (job.hasTerminal()) repl.resume();
         else timers.set('resume', signalDelayMs, stop);

@@ -1,5 +1,5 @@
 import type { Clock, Schedule } from '../kernel/core/runtime.js';
-import type { QueuedMessage, SessionPort } from '../kernel/core/session-port.js';
+import type { SessionPort } from '../kernel/core/session-port.js';
 import type { FirstFrame, InputPort, Notify, OutputPort } from './terminal/streams.js';
 import type { DesktopNotification } from '../kernel/console/slash-command.js';
 import type { StatusFacts } from './components/status-line.js';
@@ -12,6 +12,7 @@ import type { TerminalRun } from '../kernel/console/terminal-programs-port.js';
 import type { PromptStash } from '../kernel/console/prompt-stash-port.js';
 import type { SlashCommand } from '../kernel/console/slash-command.js';
 import type { TerminalFacts } from '../kernel/console/theme.js';
+import type { SessionTurns } from './session-turns.js';
 import type { PrintedEnd } from './transcript.js';
 import type { View } from './view.js';
 
@@ -58,7 +59,11 @@ export interface ReplTerminal {
     hasTerminal(): boolean;
     /** Stops the process group. Returns once it continues. */
     stop(): void;
+    /** Calls back once the terminal of another process continues. Missing: it is this process that stops. */
+    onContinue?(callback: () => void): void;
   };
+  /** Lets the terminal go while the session continues. Returns why that is not possible, or null. */
+  readonly detach?: () => Promise<string | null>;
   /** Inside tmux: puts a text into its paste buffer and its terminal's clipboard. False where tmux did not take it. May
    * not reject. */
   readonly keepInTmux?: ((text: string) => Promise<boolean>) | undefined;
@@ -142,10 +147,10 @@ export interface ReplOptions {
   readonly printing: ReplPrinting;
   readonly opening: ReplOpening;
   readonly session: SessionPort;
+  /** The queue of the session, which all its screens share. */
+  readonly turns: SessionTurns;
   /** Called at each use: servers offer their commands once they are connected. */
   readonly commands: () => readonly SlashCommand[];
-  /** Looks for commands that have come since, before a name counts as unknown. Absent: there can be none. */
-  readonly findNewCommands?: () => Promise<void>;
   /** Returns the contents of the status line; called at each frame, so it must be cheap. `vimMode`: the mode of vim's
    * keys, if they are used. */
   readonly status: (view: View, vimMode?: string | null) => StatusFacts;
@@ -178,15 +183,11 @@ export type RunShell = (
 ) => Promise<ShellRun>;
 
 export interface ReplHandle {
-  /** Switches to another session. `shown`: its end is on the screen already, and waiting input is kept. */
-  attach(session: SessionPort, shown?: 'shown'): void;
   notice(level: 'info' | 'warn' | 'error', message: string): void;
   /** Shows a reminder at its time: a notice, with the sign of the terminal. */
   remind(said: DesktopNotification): void;
   /** As if the user had sent it: a command runs, anything else goes to the model. */
   submit(text: string): void;
-  /** Takes a message from elsewhere: it goes to the model, or waits in the queue. */
-  receive(message: QueuedMessage): void;
   /** Draws the status line again. */
   refresh(): void;
   /** Gives the terminal back without ending (before another program takes it); `resume` takes it again. */
@@ -200,3 +201,6 @@ export interface ReplHandle {
 }
 
 export const defaultDetail: ResultDetail = { show: 'short', maxRows: 200 };
+
+/** The answer to `/bg` where nothing could continue without the terminal. */
+export const notDetached = 'Not detached: this terminal cannot be let go while the session continues.';

@@ -1,4 +1,4 @@
-import type { AgentEvent, QueuedMessage, SessionPort } from '../kernel/core/session-port.js';
+import type { AgentEvent, SessionPort } from '../kernel/core/session-port.js';
 import { withAnswers } from './terminal/answers.js';
 import type { InputEvent } from './terminal/keyboard.js';
 import { readKeys } from './terminal/read-keys.js';
@@ -18,15 +18,8 @@ import { createKeyActs, type KeyActs } from './keybinding-handlers.js';
 import { warmMarkdown } from './markdown/incremental.js';
 import type { LendTerminal, ReplHandle, ReplOptions } from './repl-options.js';
 import { createTimers, type Timers } from '../kernel/core/timers.js';
-import {
-  createTurns,
-  createWork,
-  createWorkTitle,
-  runShellLine,
-  type Turns,
-  type Work,
-  type WorkTitle,
-} from './turn-runner.js';
+import type { Turns } from './session-turns.js';
+import { createWork, createWorkTitle, runShellLine, type Work, type WorkTitle } from './turn-runner.js';
 import { createViewStore, type View, type ViewStore } from './view.js';
 import { createVim } from './vim/vim.js';
 
@@ -205,6 +198,7 @@ class ScreenRepl implements ReplHandle {
     if (opening.greeting !== undefined) this.#display.notes.greet(opening.greeting);
     if (opening.end) this.#store.reset(session.events());
     else this.#replay(session);
+    for (const event of this.#options.turns.present()) this.#onEvent(event);
     this.#frame();
     // Keys that were typed before may end it at once.
     let left = false;
@@ -246,8 +240,7 @@ class ScreenRepl implements ReplHandle {
     if (question != null) output.write(question);
   }
 
-  attach(session: SessionPort, shown?: 'shown'): void {
-    this.#turns.attach(session, shown !== undefined);
+  readonly #show = (session: SessionPort, shown: boolean): void => {
     this.#unsubscribe();
     this.#dialogs.clear();
     this.#work.reset();
@@ -257,7 +250,7 @@ class ScreenRepl implements ReplHandle {
     else this.#replay(session);
     this.#frame();
     if (!shown) void this.#past.offer(session.id);
-  }
+  };
 
   notice(level: 'info' | 'warn' | 'error', message: string): void {
     if (this.#closed) return;
@@ -271,9 +264,6 @@ class ScreenRepl implements ReplHandle {
 
   submit(text: string): void {
     if (!this.#closed) this.#turns.submit(text);
-  }
-  receive(message: QueuedMessage): void {
-    this.#turns.receive(message);
   }
   refresh(): void {
     this.#echo();
@@ -348,16 +338,16 @@ class ScreenRepl implements ReplHandle {
   }
 
   #createTurns(options: ReplOptions): Turns {
-    const { session, commands, terminal, runShell } = options;
+    const { turns, commands, terminal, runShell } = options;
     const onPrinted = (): void => {
       if (!this.#timers.has('shell')) this.#timers.set('shell', drawMs, this.#frame);
     };
-    return createTurns({
-      session,
+    return turns.open({
       commands,
-      findNewCommands: options.findNewCommands,
       context: (signal, typed) =>
         commandContext(this, {
+          attach: turns.attach.bind(turns),
+          detach: terminal.detach,
           openEditor: options.input.openEditor,
           typed: options.printing.mask?.(typed) ?? typed,
           display: this.#display,
@@ -384,6 +374,7 @@ class ScreenRepl implements ReplHandle {
       onIdle: () => {
         this.#frame();
       },
+      onSession: this.#show,
     });
   }
 

@@ -11,7 +11,9 @@ import type {
   ReplPrinting,
   ReplTerminal,
 } from '../../src/ui/repl-options.js';
+import { createSessionTurns, type SessionTurns } from '../../src/ui/session-turns.js';
 import { startScreenRepl } from '../../src/ui/screen-repl.js';
+import type { SessionPort } from '../../src/kernel/core/session-port.js';
 import type { SlashCommand } from '../../src/kernel/console/slash-command.js';
 import type { TerminalFacts } from '../../src/kernel/console/theme.js';
 import { createEmulator, type Emulator } from './terminal/terminal-emulator.js';
@@ -23,7 +25,7 @@ export type HarnessOptions = Partial<
     ReplInput &
     ReplPrinting &
     ReplOpening &
-    Pick<ReplOptions, 'session' | 'status' | 'runShell' | 'onExit'> & {
+    Pick<ReplOptions, 'session' | 'turns' | 'status' | 'runShell' | 'onExit'> & {
       readonly commands: readonly SlashCommand[];
     }
 >;
@@ -161,6 +163,7 @@ export function openRepl(
     printing: rest,
     opening: rest,
     session,
+    turns: options.turns ?? soleTurns(session),
     commands: () => commands,
     status: () => ({
       model: 'offline',
@@ -222,6 +225,28 @@ export function openRepl(
     },
     scheduled: () => timers.length,
   };
+}
+
+/** The queue of a session whose screens are all there is of the program. */
+export function soleTurns(session: SessionPort, staysOpen: () => boolean = () => false): SessionTurns {
+  const nowhere = (): never => {
+    throw new Error('no screen');
+  };
+  return createSessionTurns({
+    session,
+    alone: {
+      commands: () => [],
+      context: nowhere,
+      runShell: nowhere,
+      onSend: (send) => {
+        send();
+      },
+      onFailure: nowhere,
+      onIdle: () => undefined,
+      onSession: () => undefined,
+    },
+    staysOpen,
+  });
 }
 
 const completedFiles = ['src/a.ts', 'src/b.ts', 'docs/my file.md'];

@@ -34,7 +34,7 @@ test('a session whose end stands on the screen is not shown again, and what wait
   await harness.settle();
   harness.type('go on\r');
   const whole = createFakeSession(end);
-  harness.repl.attach(whole, 'shown');
+  harness.options.turns.attach(whole, 'shown');
   await harness.settle();
   const text = shown(harness.terminal).join('\n');
   expect(text).toMatch(/There are earlier messages and calls/);

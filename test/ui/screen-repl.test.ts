@@ -352,7 +352,7 @@ test('leaving in the middle of a turn sends nothing that is queued, and keeps it
   await harness.settle();
   expect([harness.session.submitted, harness.session.takeQueue(), harness.exits()]).toEqual([
     ['go'],
-    [{ text: 'queued', when: 'steer' }],
+    [{ text: 'queued', when: 'steer', screen: 1 }],
     1,
   ]);
 });

@@ -121,7 +121,7 @@ test('a session that is gone over to is idle, whatever ran in the one before', (
   harness.type('go\r');
   harness.tick(2_000);
   expect(harness.scheduled()).toBeGreaterThan(0);
-  harness.repl.attach({ ...createFakeSession(), id: 's2' });
+  harness.options.turns.attach({ ...createFakeSession(), id: 's2' });
   harness.tick(5_000);
   expect(harness.scheduled()).toBe(0);
 });
@@ -130,7 +130,7 @@ test('another session has another title', async () => {
   const harness = openRepl({ title: () => null });
   harness.type('first\r');
   harness.tick(40);
-  harness.repl.attach({
+  harness.options.turns.attach({
     ...createFakeSession([{ seq: 1, kind: 'user', content: 'second', data: null, createdAt: 0 }]),
     id: 's2',
   });

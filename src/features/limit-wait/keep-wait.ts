@@ -1,6 +1,6 @@
 import type { RunHost } from '../../kernel/console/feature.js';
 import { keptWait } from '../../kernel/console/limit-option.js';
-import { optionWords, type rootOptions } from '../../kernel/console/options.js';
+import { givenOptions, optionWords, type rootOptions } from '../../kernel/console/options.js';
 import { loadStartChild } from '../../kernel/tools/process/load-start-child.js';
 
 /** Options that are about the beginning of a session, its front end, or a model that the session keeps by itself. */
@@ -26,7 +26,9 @@ export async function keepWait(
   if (!isLasting || program === undefined) return false;
   const seconds = Math.ceil(until / 1000) + 1;
   const pause = until - Date.now() < 120_000 ? '1' : '15';
-  const line = ['-p', '-r', sessionId, `--wait-for-limit=${keptWait}`, ...optionWords(options, leftOut)];
+  const kept = givenOptions(options).filter(({ key }) => !leftOut.has(key));
+  const words = kept.flatMap((option) => option.values.flatMap((value) => optionWords(option, value)));
+  const line = ['-p', '-r', sessionId, `--wait-for-limit=${keptWait}`, ...words];
   const { startLasting } = await loadStartChild();
   const args = ['-c', script, 'sh', String(seconds), pause, process.execPath, ...process.execArgv, program, ...line];
   const given = Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));

@@ -232,5 +232,6 @@ function createContext(command: SlashCommand, outcome: Outcome, signal: AbortSig
     exit: () => {
       /* The run ends after the command. */
     },
+    detach: () => Promise.resolve(null),
   };
 }

@@ -47,7 +47,7 @@ export interface ReplSessions {
 }
 
 /** Calls back after the first event: a session has its row from then on. */
-function afterFirstEvent(session: SessionPort, callback: () => void): void {
+export function afterFirstEvent(session: SessionPort, callback: () => void): void {
   const stop = session.subscribe((event) => {
     if (event.type !== 'event') return;
     stop();
@@ -161,7 +161,7 @@ export async function openReplSessions(run: Run, choice: SessionChoice): Promise
 const branchMs = 2000;
 
 /** The status line. */
-interface Status {
+export interface Status {
   /** Returns its facts for each frame. Only the branch is read from the disk, at most every two seconds. `vimMode`: the
    * mode of vim's keys. */
   readonly facts: (view: View, vimMode?: string | null) => StatusFacts;

@@ -48,6 +48,11 @@ function jobOf(pid: string): Job | null {
 export const jobControl = {
   hasShell,
   hasTerminal,
+  /** Returns what kill(1) calls our process group; our process alone where the group is not known. */
+  group: (): number => {
+    const own = jobOf('self');
+    return own === null ? process.pid : -own.group;
+  },
   stop: (): void => {
     process.kill(0, 'SIGSTOP');
   },

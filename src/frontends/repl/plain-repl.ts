@@ -1,5 +1,5 @@
 import type { Question } from '../../kernel/core/policy.js';
-import type { AgentEvent, QueuedMessage, SessionPort } from '../../kernel/core/session-port.js';
+import type { AgentEvent, SessionPort } from '../../kernel/core/session-port.js';
 import { createHiddenLine, type HiddenLine } from '../../kernel/console/hidden-line.js';
 import { createSanitizer, sanitize, type Sanitizer } from '../../kernel/core/sanitize.js';
 import type { DesktopNotification } from '../../kernel/console/slash-command.js';
@@ -14,11 +14,19 @@ import { type Greeting, greetingLines, itemLines, noticeLines } from '../../ui/i
 import { canKeep, lineAnswer, questionLines } from '../../ui/question-lines.js';
 import type { ItemStyle } from '../../ui/item-style.js';
 import { renderMarkdown } from '../../ui/markdown/incremental.js';
-import { defaultDetail, type LendTerminal, type ReplHandle, type ReplOptions } from '../../ui/repl-options.js';
+import {
+  defaultDetail,
+  type LendTerminal,
+  notDetached,
+  type ReplHandle,
+  type ReplOptions,
+} from '../../ui/repl-options.js';
 import { type BoxOptions, type CommandContext, isCommandLine } from '../../kernel/console/slash-command.js';
 import { createTheme } from '../../kernel/console/theme.js';
 import { createLeaving, createTimers, type Leaving, pauseMs, type Timers } from '../../kernel/core/timers.js';
-import { createTurns, shellEnd, type ShellLine, shellLine, type Turns } from '../../ui/turn-runner.js';
+import type { Turns } from '../../ui/session-turns.js';
+import { type ShellLine, shellLine } from '../../ui/shell-line.js';
+import { shellEnd } from '../../ui/turn-runner.js';
 import { createThoughts, emptyView, type TranscriptItem, reduce, type View } from '../../ui/view.js';
 
 /** The REPL line by line: for screen readers and terminals without escape sequences. Writes no escape byte; the
@@ -110,21 +118,22 @@ class PlainRepl implements ReplHandle {
     this.#unsubscribe = this.#session.subscribe(this.#onEvent);
     if (options.opening.greeting !== undefined) this.#greet(options.opening.greeting);
     this.#replay();
+    for (const event of options.turns.present()) this.#onEvent(event);
     this.#prompt();
     void this.#offerQueued();
     if (options.opening.prompt !== undefined) this.submit(options.opening.prompt);
     for (const chunk of options.terminal.typed ?? []) this.#take(chunk);
   }
 
-  attach(session: SessionPort): void {
-    this.#turns.attach(session, false);
+  readonly #show = (session: SessionPort, shown: boolean): void => {
     this.#unsubscribe();
     for (const { id } of this.#readers) if (id !== undefined) this.#withdraw(id);
     this.#session = session;
     this.#unsubscribe = session.subscribe(this.#onEvent);
+    if (shown) return;
     this.#replay();
     void this.#offerQueued();
-  }
+  };
 
   notice(level: 'info' | 'warn' | 'error', message: string): void {
     this.#lines(noticeLines(level, message, this.#style));
@@ -134,9 +143,6 @@ class PlainRepl implements ReplHandle {
   }
   submit(text: string): void {
     this.#turns.submit(text);
-  }
-  receive(message: QueuedMessage): void {
-    this.#turns.receive(message);
   }
   refresh(): void {
     /* There is no status line. */
@@ -187,11 +193,9 @@ class PlainRepl implements ReplHandle {
     this.#options.onExit();
   }
 
-  #createTurns({ session, commands, findNewCommands }: ReplOptions): Turns {
-    return createTurns({
-      session,
+  #createTurns({ turns, commands }: ReplOptions): Turns {
+    return turns.open({
       commands,
-      findNewCommands,
       context: (signal) => this.#context(signal),
       runShell: async (line, signal) => {
         await this.#shell(line, signal).finally(() => {
@@ -207,6 +211,7 @@ class PlainRepl implements ReplHandle {
       onIdle: () => {
         this.#prompt();
       },
+      onSession: this.#show,
     });
   }
 
@@ -516,7 +521,11 @@ class PlainRepl implements ReplHandle {
         /* The terminal owns the line that is being written. */
       },
       attach: (session) => {
-        this.attach(session);
+        this.#options.turns.attach(session);
+      },
+      detach: async () => {
+        const { detach } = this.#options.terminal;
+        return detach ? await detach() : notDetached;
       },
       refresh: () => {
         this.refresh();

@@ -1,17 +1,13 @@
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { CliError, exit } from '../../kernel/console/command.js';
 import { keepSetting } from '../../kernel/console/keep-setting.js';
 import { loadSettingsCommands } from '../../commands/settings-table.js';
 import type { Event } from '../../kernel/core/event.js';
 import { type ModelRef, todoOf } from '../../kernel/core/projection.js';
+import { longestTimerMs } from '../../kernel/core/runtime.js';
 import type { SessionPort } from '../../kernel/core/session-port.js';
-import { reasoningText } from '../../kernel/providers/wires/pieces.js';
-import { isInside } from '../../kernel/permissions/guarded-paths.js';
-import { walkFiles } from '../../kernel/tools/search/file-walk.js';
-import type { DesktopNotification } from '../../kernel/console/slash-command.js';
 import { openingRows } from '../../ui/components/status-line.js';
-import type { TerminalFacts } from '../../kernel/console/theme.js';
+import type { TerminalFacts, ThemeChoice } from '../../kernel/console/theme.js';
 import { emptyView, totalsOf } from '../../ui/view.js';
 import type { StatusFacts } from '../../ui/components/status-line.js';
 import { createKeyMap } from '../../ui/editor/keybindings.js';
@@ -20,68 +16,100 @@ import type { ReplHandle, ReplOptions } from '../../ui/repl-options.js';
 import { type EarlyFrame, screenStreams } from '../../ui/early-frame.js';
 import { endingSignals, type EndingSignal, giveTerminalBackOnCrash, onEndingSignal } from '../../ui/ending.js';
 import type { RootOptions } from '../../kernel/console/options.js';
-import { chosenSign, configuredTheme, createThemes, hasTitle, terminalFacts } from './terminal-theme.js';
+import { configuredTheme, createThemes, terminalFacts } from './terminal-theme.js';
 import { version } from '../../kernel/console/version.js';
 import { onLostStream, print } from '../../kernel/console/print.js';
 import { openRun, type Run } from '../../app/create-session.js';
 import { eventNumber } from '../../app/find-session.js';
 import { features, provided } from '../../app/features.js';
 import { offerImport } from '../../app/offer-import.js';
-import { promptStash } from '../../kernel/console/prompt-stash-port.js';
-import type { Menu, ReplPart } from '../../kernel/console/feature.js';
+import type { ReplPart } from '../../kernel/console/feature.js';
 import { promptWithImages } from '../../kernel/console/pictures.js';
 import { choseOffline } from '../../app/model-resolution.js';
-import { askForSettings } from '../../app/settings.js';
+import { askForSettings, readSettings } from '../../app/settings.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
-import { createStatus, openReplSessions, type ReplSessions } from './current-session.js';
-import { type Keep, offerPlanTool, refreshMenus, replCommands } from './session-commands.js';
+import { afterFirstEvent, createStatus, openReplSessions, type ReplSessions } from './current-session.js';
+import { type CommandSessions, type Keep, refreshMenus, replCommands } from './session-commands.js';
 import { hasTerminal, jobControl } from './job-control.js';
-import { createHistoryFile, createSavedQueue, type HistoryFile, unwritten } from './saved-input.js';
-import { keepInTmux } from './tmux-buffer.js';
-import { createOwnRuns, editExternally, runEditor, runUserShell } from './user-shell.js';
+import { createSavedQueue, type HistoryFile, type SavedQueue } from './saved-input.js';
+import { createOwnRuns, runsEditorHere, runUserShell } from './user-shell.js';
 import { unattendedOptions, unattendedRuns } from '../../app/unattended-runner.js';
-import { desktop } from '../../kernel/console/announce.js';
 import { printedEnd } from '../../ui/transcript.js';
 import { wrongBinding } from '../../ui/editor/keybindings.js';
-import { startPlainRepl } from './plain-repl.js';
-
-const maxCompletionFiles = 200_000;
+import { createSessionTurns } from '../../ui/session-turns.js';
+import { withoutScreen } from './no-screen.js';
+import { ProcessLife } from './process-life.js';
+import { Screens } from './screens.js';
+import {
+  loadRepl,
+  machineClock,
+  openHistory,
+  printingOf,
+  screenOptions,
+  type Shared,
+  type TerminalPlace,
+} from './screen-options.js';
+import type { Report } from './detached-start.js';
 
 /** Runs the REPL and returns the exit code. */
 export async function runRepl(
   words: readonly string[],
   options: RootOptions,
   early: EarlyFrame | null,
+  report: Report | null = null,
 ): Promise<number> {
-  const { settings, typed } = await askForSettings(options, early);
+  const { settings, typed } = report
+    ? { settings: await readSettings(options), typed: [] }
+    : await askForSettings(options, early);
   const { files, store } = settings.config;
   const isFirst = !settings.ephemeral && store.mode !== 'remote' && !existsSync(files.database);
   const run = await openRun(settings, options, { canAsk: true, inRepl: true });
-  let exitCode: number;
-  let left: string | null = null;
-  let unsaved = 0;
+  let ended: Ended;
   try {
-    const resume = typeof options.resume === 'string' ? options.resume : null;
-    const sessions = await openReplSessions(run, {
-      continueNewest: options.continue === true,
-      resume,
-      fork: options.fork === true,
-      ...eventNumber(options.at),
-    });
-    try {
-      const begun = await begunInput(run, words.join(' ').trim(), typed);
-      exitCode = await converse(run, sessions, begun.prompt, { early, typed: begun.typed, isFirst });
-      const { id } = sessions.current().session;
-      left = run.lasting !== null && (await run.store.session(id).catch(() => null)) !== null ? id : null;
-    } finally {
-      unsaved = await sessions.close();
-    }
+    ended = await converseIn(run, words, { early, typed, isFirst, report });
   } finally {
     await run.close();
   }
+  return await farewell(ended, options);
+}
+
+/** Says how the session is resumed, or continues it elsewhere. Returns the exit code. */
+async function farewell({ id, exitCode, life, unsaved }: Ended, options: RootOptions): Promise<number> {
   const place = typeof options.worktree === 'string' ? `-w ${options.worktree} ` : '';
-  if (left !== null && exitCode === exit.done) print(`Resume with: agent ${place}-r ${left.slice(0, 13)}\n`);
+  if (id !== null && life.handsOver) return await (await loadDetached()).handOver(id, options);
+  if (id !== null && exitCode === exit.done && !life.detached)
+    print(`Resume with: agent ${place}-r ${id.slice(0, 13)}\n`);
   return unsaved > 0 && exitCode === exit.done ? exit.failed : exitCode;
+}
+
+/** The end of a conversation. `id`: the session that can be resumed. */
+interface Ended extends Ending {
+  readonly id: string | null;
+  readonly unsaved: number;
+}
+
+/** Opens the session, converses and closes it. */
+async function converseIn(run: Run, words: readonly string[], before: Before): Promise<Ended> {
+  const { options } = run;
+  const sessions = await openReplSessions(run, {
+    continueNewest: options.continue === true,
+    resume: typeof options.resume === 'string' ? options.resume : null,
+    fork: options.fork === true,
+    ...eventNumber(options.at),
+  });
+  let unsaved = 0;
+  let id: string | null = null;
+  let ending: Ending;
+  try {
+    const begun = await begunInput(run, words.join(' ').trim(), before.typed);
+    ending = await converse(run, sessions, begun.prompt, { ...before, typed: begun.typed });
+    const left = sessions.current().session.id;
+    const isSaved = run.lasting !== null && (await run.store.session(left).catch(() => null)) !== null;
+    id = isSaved ? left : null;
+  } finally {
+    unsaved = await sessions.close();
+  }
+  return { ...ending, id, unsaved };
 }
 
 /** The images of the command line, with the prompt if there is one. Without a prompt their addresses stand in the input,
@@ -98,66 +126,216 @@ interface Before {
   readonly typed: readonly (Uint8Array | string)[];
   /** Nothing was ever recorded on this machine. */
   readonly isFirst: boolean;
+  /** The process was started in the background, without a terminal: what it reports to. */
+  readonly report: Report | null;
 }
 
-/** Shows the screen and waits for its end. */
-async function converse(run: Run, sessions: ReplSessions, prompt: string, before: Before): Promise<number> {
-  const { early, typed } = before;
+/** The end of the REPL. */
+interface Ending {
+  readonly exitCode: number;
+  readonly life: ProcessLife;
+}
+
+/** Shows the screen, if there is one, and waits for the end. */
+async function converse(run: Run, sessions: ReplSessions, prompt: string, before: Before): Promise<Ending> {
   const { settings, options } = run;
+  if (before.report) {
+    sessions.readRest();
+    await sessions.ready();
+  }
+  const life = new ProcessLife(before.report !== null, () => sessions.shown().busy() || run.parts.running() > 0);
   // This comes before the early frame removes its handlers: a signal in between would leave the terminal raw.
-  const ending = endOnSignals();
+  const ending = endOnSignals(life);
   giveTerminalBackOnCrash(settings.log, options.debug === true);
   const theme = await configuredTheme(settings);
   await checkBindings(settings.config);
-  const mask = (text: string): string => settings.guard.text(text);
-  const queue = createSavedQueue(run.store, settings.log, mask, machineClock.schedule);
-  const history = openHistory(settings, mask);
-  const ownCommands = createOwnRuns();
   const parts = await openReplParts(run, sessions, before.isFirst);
-  const keep: Keep = (key, value) => keepSetting(settings, settings.ephemeral, key, value);
-  const menus = await run.parts.menus();
-  const facts = terminalFacts(settings.env, theme);
-  const themes = createThemes(settings);
-  const status = createStatus(run, sessions);
-  const begins = openingOf(sessions.shown(), settings, prompt, () => status.facts(emptyView));
-  const opening = await showOpening(early, begins, sessions.shown().events(), { status, facts, settings });
-  const startRepl = await loadRepl(facts.plain);
-  const firstFrame = early?.take() ?? null;
-  await new Promise<void>((resolve) => {
-    const handle = startRepl({
-      terminal: {
-        ...screenStreams(),
-        facts,
-        typed,
-        ...(firstFrame ? { firstFrame } : {}),
-        ...signsOf(run, sessions),
-        ...(themes.onGround ? { onGround: themes.onGround } : {}),
-        job: jobControl,
-      },
-      time: machineClock,
-      input: inputOf(run, sessions, { history, queue, menus }),
-      printing: printingOf(settings),
-      opening,
-      session: sessions.shown(),
-      commands: replCommands(run, sessions, { keep, menus, themes }),
-      findNewCommands: async () => await refreshMenus(menus),
-      status: status.facts,
-      runShell: (command, shellOptions) =>
-        ownCommands.follow(sessions.ready().then(() => runUserShell(run, sessions, command, shellOptions))),
-      onExit: resolve,
-    });
-    ending.attach(handle);
-    void status.begin(handle, machineClock.schedule);
-    void whenReady(run, sessions, parts, handle);
-  });
+  const screens = new Screens();
+  const shared = await openShared(run, sessions, life, screens);
+  const { turns, status } = shared;
+  const end = (): void => {
+    life.close();
+    screens.exit();
+    turns.end();
+    if (turns.screens() === 0) life.finish();
+  };
+  if (before.report) {
+    await shared.queued();
+    reportSession(sessions, before.report);
+    ending.attach({ exit: end, interrupt: () => false });
+    if (prompt !== '') turns.submit(prompt);
+  } else {
+    const handle = await openOwnScreen(shared, theme, prompt, before);
+    ending.attach({ exit: end, interrupt: handle.interrupt.bind(handle) });
+  }
+  void status.begin(screens, machineClock.schedule);
+  void whenReady(shared, parts, end);
+  // Without a terminal nothing else may keep the process.
+  const kept = setInterval(() => undefined, longestTimerMs);
+  await life.ended;
+  clearInterval(kept);
   status.close();
   await sessions.ready();
   sessions.current().session.interrupt('leaving');
-  await ownCommands.ended();
+  await shared.ownCommands.ended();
   await Promise.all(parts.map(async (part) => await part.close?.()));
-  await queue.close();
-  await history.settled();
-  return ending.exitCode();
+  await shared.settled();
+  return { exitCode: ending.exitCode(), life };
+}
+
+/** Reports the session once it is on the disk. */
+function reportSession(sessions: ReplSessions, report: Report): void {
+  const { session } = sessions.current();
+  if (session.events().length > 0) report(session.id);
+  else
+    afterFirstEvent(session, () => {
+      report(session.id);
+    });
+}
+
+/** Opens what the screens share. */
+async function openShared(run: Run, sessions: ReplSessions, life: ProcessLife, screens: Screens): Promise<Shared> {
+  const { settings } = run;
+  const mask = (text: string): string => settings.guard.text(text);
+  const queue = createSavedQueue(run.store, settings.log, mask, machineClock.schedule);
+  const keep: Keep = (key, value) => keepSetting(settings, settings.ephemeral, key, value);
+  const menus = await run.parts.menus();
+  const themes = createThemes(settings);
+  const ownCommands = createOwnRuns();
+  const histories: HistoryFile[] = [];
+  const queued = waitingOnce(sessions, queue, () => turns.screens() > 0);
+  const alone = withoutScreen({
+    commands: replCommands(run, sessions, { keep, menus, themes }),
+    screens,
+    runShell: (command, options) =>
+      ownCommands.follow(sessions.ready().then(() => runUserShell(run, sessions, command, options))),
+    send: (text) => {
+      turns.deliver({ text, when: 'after' });
+    },
+    attach: (session) => {
+      turns.attach(session);
+      void queued();
+    },
+  });
+  const turns = createSessionTurns({
+    session: sessions.shown(),
+    findNewCommands: async () => await refreshMenus(menus),
+    alone,
+    staysOpen: life.stays.bind(life),
+  });
+  return {
+    run,
+    sessions,
+    turns,
+    screens,
+    life,
+    status: createStatus(run, sessions),
+    menus,
+    keep,
+    ownCommands,
+    queued,
+    history: () => {
+      const history = openHistory(settings);
+      histories.push(history);
+      return history;
+    },
+    settled: async () => {
+      await queue.close();
+      for (const history of histories) await history.settled();
+    },
+  };
+}
+
+/** Returns what takes the texts that wait in the current session since an earlier run. Each is taken once. */
+function waitingOnce(
+  sessions: ReplSessions,
+  queue: SavedQueue,
+  hasScreens: () => boolean,
+): () => Promise<readonly string[]> {
+  let followed: SessionPort | null = null;
+  let untold: readonly string[] = [];
+  return async () => {
+    try {
+      await sessions.ready();
+    } catch {
+      return [];
+    }
+    const { session } = sessions.current();
+    if (followed !== session) {
+      followed = session;
+      untold = await queue.take(session);
+      if (!hasScreens()) return [];
+    }
+    const texts = untold;
+    untold = [];
+    return texts;
+  };
+}
+
+/** Opens the screen on the terminal of this process. */
+async function openOwnScreen(
+  shared: Shared,
+  theme: ThemeChoice,
+  prompt: string,
+  { early, typed }: Before,
+): Promise<ReplHandle> {
+  const { run, sessions, status, turns, screens, life } = shared;
+  const { settings } = run;
+  const facts = terminalFacts(settings.env, theme);
+  const themes = createThemes(settings);
+  const begins = openingOf(sessions.shown(), settings, prompt, () => status.facts(emptyView));
+  const opening = await showOpening(early, begins, sessions.shown().events(), { status, facts, settings });
+  const start = await loadRepl(facts.plain);
+  const firstFrame = early?.take() ?? null;
+  const place: TerminalPlace = {
+    terminal: {
+      ...screenStreams(),
+      facts,
+      typed,
+      ...(firstFrame ? { firstFrame } : {}),
+      ...(themes.onGround ? { onGround: themes.onGround } : {}),
+      job: jobControl,
+      detach: async () =>
+        await (
+          await loadDetached()
+        ).detachHere(shared, () => {
+          handle.exit();
+        }),
+    },
+    env: settings.env,
+    themes,
+    runsEditor: runsEditorHere,
+    runsProgram: null,
+    sessions: whileAlone(shared),
+  };
+  const handle = screens.open(start, {
+    ...screenOptions(shared, place, shared.history()),
+    opening,
+    onExit: () => {
+      if (turns.isEnded() || life.isClosing()) life.finish();
+      else void loadDetached().then(({ leaveHere }) => leaveHere(shared));
+    },
+  });
+  return handle;
+}
+
+const loadDetached = () => import('./detached-code.js');
+
+/** The sessions as commands on the terminal of this process open them: not while other terminals show this one. */
+function whileAlone({ sessions, turns }: Shared): CommandSessions {
+  return {
+    ...sessions,
+    open: async (choice) => {
+      const others = turns.screens() - 1;
+      if (others > 0)
+        throw new CliError(
+          exit.usage,
+          `${others === 1 ? 'another terminal shows' : `${others} other terminals show`} this session, and would lose it`,
+          'Open the other session in a new terminal, or leave this one first with /bg.',
+        );
+      return await sessions.open(choice);
+    },
+  };
 }
 
 /** Opens what features do while the REPL is open. */
@@ -216,121 +394,36 @@ async function checkBindings({ ui, files }: Settings['config']): Promise<void> {
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
 }
 
-/** Returns the notifications and the title that the program shows beside the screen. */
-function signsOf(
-  { settings, toolbox }: Run,
-  sessions: ReplSessions,
-): Pick<ReplOptions['terminal'], 'notify' | 'tell' | 'title' | 'keepInTmux'> {
-  const { env, config } = settings;
-  return {
-    notify: chosenSign(env, config.ui.notify),
-    tell: (said) => void tellPerson(settings, said),
-    ...(config.ui.title && hasTitle(env) ? { title: () => sessions.title() } : {}),
-    ...(env.TMUX ? { keepInTmux: (text) => keepInTmux(toolbox, settings, text) } : {}),
-  };
-}
-
-/** Notifies the user as tasks do: by their own program, else by the desktop. */
-async function tellPerson(settings: Settings, said: DesktopNotification): Promise<void> {
-  const problem = await desktop(settings)(said);
-  if (problem !== null) settings.log({ at: 'ui', message: 'no one was notified', problem });
-}
-
-/** Returns the dependencies of the input line. */
-function inputOf(
-  run: Run,
-  sessions: ReplSessions,
-  {
-    history,
-    queue,
-    menus,
-  }: {
-    readonly history: HistoryFile;
-    readonly queue: ReturnType<typeof createSavedQueue>;
-    readonly menus: readonly Menu[];
-  },
-): ReplOptions['input'] {
-  const stash = run.toolbox.parts.find(promptStash);
-  return {
-    history,
-    ...(stash ? { stash } : {}),
-    queued: async () => await sessions.ready().then(() => queue.take(sessions.current().session), nothingWaits),
-    files: () => listFiles(run, menus),
-    keys: run.settings.config.ui.keys,
-    bindings: run.settings.config.ui.bindings,
-    editExternally: (text) => editExternally(run.settings, text),
-    openEditor: async (path) => (await runEditor(run.settings, path)) === 0,
-    nextMode: () => {
-      run.policy.next();
-      offerPlanTool(run, sessions);
-    },
-    onEmptyLine: () => onEmptyLine(run, sessions.shown()),
-    toBackground: () => run.parts.toBackground(sessions.shown().id),
-    pictures: run.pictures,
-  };
-}
-
 /** Attaches the whole session where its end was shown before. Ends the REPL where it cannot be opened. */
 async function whenReady(
-  run: Run,
-  sessions: ReplSessions,
+  { run, sessions, turns, screens, life }: Shared,
   parts: readonly ReplPart[],
-  handle: ReplHandle,
+  end: () => void,
 ): Promise<void> {
   const shown = sessions.shown();
   sessions.readRest();
   try {
     await sessions.ready();
   } catch {
-    handle.exit();
+    end();
     return;
   }
   const { session, notices, model } = sessions.current();
-  if (shown !== session) handle.attach(session, 'shown');
+  if (shown !== session) turns.attach(session, 'shown');
   sessions.serve({
-    deliver: (message) => {
-      handle.receive(message);
-    },
-    ownTerminals: () => 1,
+    deliver: turns.deliver.bind(turns),
+    ownTerminals: () => (life.detached ? 0 : 1),
+    stop: end,
   });
-  for (const notice of [...run.notices(), ...notices]) handle.notice(notice.level, notice.message);
+  for (const notice of [...run.notices(), ...notices]) screens.notice(notice.level, notice.message);
   const { keys } = run.settings;
   keys.refused.listen(() => {
-    handle.submit('/login');
+    if (turns.screens() > 0) turns.submit('/login');
+    else screens.notice('error', 'The provider refuses the key: /login sets another one.');
   });
-  if (run.options.resume === true) handle.submit('/sessions');
+  if (run.options.resume === true) turns.submit('/sessions');
   model.warm();
-  for (const part of parts) part.start?.(handle);
-}
-
-/** Returns the command that Enter on the empty line runs while no model is connected, else null. */
-function onEmptyLine({ settings }: Run, session: SessionPort): string | null {
-  const { provider, model } = session.ref();
-  const isUnconnected = provider === 'offline' && model === 'offline' && !choseOffline(settings.config.provider);
-  return isUnconnected && session.events().length === 0 && !session.busy() ? '/login' : null;
-}
-
-const nothingWaits = (): readonly string[] => [];
-
-const machineClock: ReplOptions['time'] = {
-  clock: () => performance.now(),
-  schedule: (callback, delayMs) => {
-    const timer = setTimeout(callback, delayMs);
-    return () => {
-      clearTimeout(timer);
-    };
-  },
-};
-
-/** The settings of what is printed of results, prose and reasoning. */
-function printingOf({ guard, config: { ui } }: Settings): Required<ReplOptions['printing']> {
-  return {
-    detail: { show: ui.toolOutput, maxRows: ui.toolOutputRows },
-    wrap: ui.wrap,
-    reasoning: ui.reasoning,
-    reasoningOf: reasoningText,
-    mask: (text) => guard.text(text),
-  };
+  for (const part of parts) part.start?.(screens);
 }
 
 /** Returns what the REPL starts with: a greeting for a new session, and the prompt of the command line. */
@@ -356,21 +449,17 @@ function openingOf(
   };
 }
 
-function openHistory(
-  { config, cwd, log, ephemeral }: Pick<Settings, 'config' | 'cwd' | 'log' | 'ephemeral'>,
-  mask: (text: string) => string,
-): HistoryFile {
-  const history = createHistoryFile({ path: config.files.history, cwd, log, mask });
-  return ephemeral ? unwritten(history) : history;
-}
-
 /** Ends the REPL in order at a signal or when the terminal is lost: the terminal is restored, the turn interrupted, the
- * store closed. */
-function endOnSignals(): { attach(handle: ReplHandle): void; exitCode(): number } {
+ * store closed. Once it is detached, what becomes of the terminal does not concern it. */
+function endOnSignals(life: ProcessLife): {
+  attach(handle: Pick<ReplHandle, 'exit' | 'interrupt'>): void;
+  exitCode(): number;
+} {
   let exitCode: number = exit.done;
-  let handle: ReplHandle | null = null;
+  let handle: Pick<ReplHandle, 'exit' | 'interrupt'> | null = null;
   let ended = false;
   const end = (code: number | null): void => {
+    if (life.detached && (code === null || code === endingSignals.SIGHUP)) return;
     if (code === exit.interrupted && handle?.interrupt()) return;
     exitCode = code ?? exitCode;
     ended = true;
@@ -378,7 +467,7 @@ function endOnSignals(): { attach(handle: ReplHandle): void; exitCode(): number 
   };
   onEndingSignal((signal) => {
     end(endingSignals[signal]);
-    if (ended) endInBackground(signal);
+    if (ended && !life.detached) endInBackground(signal);
   });
   process.stdin.once('end', () => {
     end(null);
@@ -403,23 +492,6 @@ function endInBackground(signal: EndingSignal): void {
     process.removeAllListeners(signal);
     process.kill(process.pid, signal);
   });
-}
-
-/** Returns what `@` completes: resources of servers, and files as the search tools see them. Those of the working
- * directory are relative, those of added directories absolute. */
-async function listFiles({ settings, policy }: Run, menus: readonly Menu[]): Promise<readonly string[]> {
-  const files = menus.flatMap((menu) => menu.resources?.() ?? []);
-  const stop = new AbortController();
-  const list = async (root: string, name: (path: string) => string): Promise<void> => {
-    await walkFiles({ root, includeIgnored: false, signal: stop.signal, env: settings.env }, (path) => {
-      files.push(name(path));
-      if (files.length >= maxCompletionFiles) stop.abort();
-    });
-  };
-  await list(settings.cwd, (path) => path);
-  for (const { path: root } of policy.directories())
-    if (!isInside(root, settings.cwd)) await list(root, (path) => join(root, path));
-  return files;
 }
 
 /** The calls that run without a question, by approval mode. */
@@ -453,11 +525,4 @@ export function greeting(
       `${unasked[approval] ?? ''}${modeKey === null ? '.' : ` (${modeKey}).`}`,
     ],
   };
-}
-
-/** Loads the REPL for a terminal: with Ink where there are escape sequences, else line by line. What it gives starts at
- * once; `onExit` is called when it has ended and the terminal is as it was. */
-export async function loadRepl(plain: boolean): Promise<(options: ReplOptions) => ReplHandle> {
-  if (plain) return startPlainRepl;
-  return (await import('../../ui/screen-repl.js')).startScreenRepl;
 }

@@ -246,7 +246,7 @@ export function createSavedQueue(
     store
       .setQueue(
         sessionId,
-        queue.map((message) => ({ ...message, text: mask(message.text) })),
+        queue.map(({ screen: _here, ...message }) => ({ ...message, text: mask(message.text) })),
       )
       .catch((error: unknown) => {
         log({ at: 'queue', message: String(error) });

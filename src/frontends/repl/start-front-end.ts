@@ -20,6 +20,7 @@ import type { Settings } from '../../kernel/console/run-settings.js';
 import { repeatableLine } from '../../app/repeatable-line.js';
 import { withGivenSettings } from '../../app/given-objects.js';
 import { features, provided } from '../../app/features.js';
+import { startedDetached } from './detached-start.js';
 
 /** Loads the formats of headless runs besides plain text and JSON. */
 const loadStreams = () => import('../headless/stream-json.js');
@@ -58,6 +59,8 @@ export async function runConversation(
 
 /** The REPL on a terminal, one turn without one. */
 async function runFront(words: readonly string[], options: RootOptions, early: EarlyFrame | null): Promise<number> {
+  const background = await runBehind(words, options);
+  if (background !== null) return background;
   const byLines = readsLines(options);
   const headless = options.print === true || byLines || !process.stdin.isTTY || !outputIsTerminal();
   const format = options.outputFormat;
@@ -74,6 +77,14 @@ async function runFront(words: readonly string[], options: RootOptions, early: E
   if (!headless) refuseHeadlessOptions(options);
   if (!headless) return await (await import('./repl.js')).runRepl(words, options, early);
   return await runOneTurn(words, options, format as OutputFormat);
+}
+
+/** Starts a session in the background, or is the process of one. Returns the exit code; null where neither is meant. */
+async function runBehind(words: readonly string[], options: RootOptions): Promise<number | null> {
+  const report = startedDetached();
+  if (report) return await (await import('./repl.js')).runRepl(words, options, null, report);
+  if (options.bg !== true) return null;
+  return await (await import('./detached-code.js')).runInBackground(words, options);
 }
 
 /** Throws a `CliError` (2) for an option that the REPL would ignore. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { ensurePrivateDirectory } from '../../kernel/config/settings-file.js';
 import { type Envelope, isError } from '../../kernel/core/envelope.js';
 import { isRecord, type Json } from '../../kernel/core/json.js';
-import { terminalPrograms } from '../../kernel/console/terminal-programs-port.js';
+import { type TerminalPrograms, terminalPrograms } from '../../kernel/console/terminal-programs-port.js';
 import { headBytes } from '../../kernel/core/text.js';
 import { runInteractive } from '../../kernel/tools/process/runner.js';
 import type { RunShell, ShellRun } from '../../ui/repl-options.js';
@@ -13,7 +13,10 @@ import type { ReplSessions } from './current-session.js';
 
 const maxTold = 32_768;
 
-type ShellRunOptions = Parameters<RunShell>[1];
+type ShellRunOptions = Parameters<RunShell>[1] & {
+  /** Runs a command that needs the terminal there; null: on the terminal of this process. */
+  readonly runsProgram?: TerminalPrograms['run'] | null;
+};
 
 /** The user's own commands that still run: they are recorded before the session is closed. */
 export interface OwnRuns {
@@ -69,7 +72,9 @@ export async function runUserShell(
   const programs = run.toolbox.parts.find(terminalPrograms);
   const need = options.onTerminal ? 'screen' : ((await programs?.needs(command)) ?? null);
   if (programs && need !== null) {
-    const ended = await options.lend(async () => await programs.run(command, need, options.signal));
+    const ended = await options.lend(
+      async () => await (options.runsProgram ?? programs.run.bind(programs))(command, need, options.signal),
+    );
     await recordRun(sessions, command, { ...ended, ending: 'not started' }, options);
     return ended;
   }
@@ -129,21 +134,35 @@ async function recordRun(
   else await session.append({ kind: 'user', content: told, data: { note: true } });
 }
 
+/** Runs an editor on a terminal. Resolves to its exit code. */
+export type RunsEditor = (command: readonly [string, ...string[]], cwd: string) => Promise<number | null>;
+
+/** Runs it on the terminal of this process. */
+export const runsEditorHere: RunsEditor = async ([file, ...args], cwd) => await runInteractive(file, args, cwd);
+
 /** Opens a file in `$VISUAL` or `$EDITOR` (else vi). Returns the exit code of the editor. */
-export async function runEditor({ env, cwd }: Pick<Settings, 'env' | 'cwd'>, path: string): Promise<number | null> {
+export async function runEditor(
+  { env, cwd }: Pick<Settings, 'env' | 'cwd'>,
+  path: string,
+  runs: RunsEditor,
+): Promise<number | null> {
   const [file = 'vi', ...args] = (env.VISUAL || env.EDITOR || 'vi').split(/\s+/).filter((word) => word !== '');
-  return await runInteractive(file, [...args, path], cwd);
+  return await runs([file, ...args, path], cwd);
 }
 
 /** Edits `text` in `$VISUAL` or `$EDITOR` (else vi), in a private file. Returns null where the editor failed or changed
  * nothing. */
-export async function editExternally(settings: Settings, text: string): Promise<string | null> {
+export async function editExternally(
+  settings: Pick<Settings, 'config' | 'env' | 'cwd'>,
+  text: string,
+  runs: RunsEditor,
+): Promise<string | null> {
   ensurePrivateDirectory(settings.config.files.data);
   const folder = await mkdtemp(join(settings.config.files.data, 'edit-'));
   try {
     const path = join(folder, 'message.md');
     await writeFile(path, text, { mode: 0o600 });
-    if ((await runEditor(settings, path)) !== 0) return null;
+    if ((await runEditor(settings, path, runs)) !== 0) return null;
     const edited = (await readFile(path, 'utf8')).replace(/\n$/, '');
     return edited === text ? null : edited;
   } finally {

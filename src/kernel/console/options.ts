@@ -111,6 +111,12 @@ export const rootOptions = {
     about: 'the title of the session',
     isRecorded: true,
   },
+  bg: {
+    group: 'Session:',
+    flags: '--bg',
+    about: 'start in the background, without a terminal, and print the session id; agent attach opens it',
+    opensRepl: false,
+  },
   ephemeral: { group: 'Session:', flags: '--ephemeral', about: 'write nothing to disk' },
   tools: {
     group: 'Tools and what they may do:',
@@ -360,23 +366,39 @@ export function withValues(words: readonly string[], table: OptionTable = rootOp
   return words.map((word) => alone.get(word) ?? word);
 }
 
-/** Returns the words of the options that are given, as they are typed, besides those that are left out. */
-export function optionWords(options: RootOptions, leaveOut: ReadonlySet<string>): readonly string[] {
+/** An option that was given. A value `true`: it has no value. */
+export interface GivenOption {
+  readonly key: string;
+  /** Its long name. */
+  readonly flag: string;
+  readonly values: readonly (string | true)[];
+  readonly alone: string | undefined;
+  readonly isRecorded: boolean;
+}
+
+/** Returns the options that were given, besides those that have their usual value. */
+export function givenOptions(options: Partial<RootOptions>): readonly GivenOption[] {
+  const table: OptionTable = rootOptions;
   const all: Readonly<Record<string, unknown>> = options;
-  return Object.entries(rootOptions as OptionTable).flatMap(([key, { flags, default: usual, alone }]) => {
-    if (leaveOut.has(key)) return [];
+  return Object.entries(table).flatMap(([key, { flags, default: usual, alone, isRecorded = false }]) => {
     const flag = namesOf(flags).names.at(-1) ?? '';
-    const value = flag.startsWith('--no-') ? all[key] === true || all[withoutNo(key)] === false : all[key];
+    const isNo = flag.startsWith('--no-') && all[withoutNo(key)] === false;
+    const value = isNo ? true : all[key];
     if (value === undefined || value === false || value === usual) return [];
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-    return values.flatMap((each) =>
-      each === true ? [flag] : alone === undefined ? [flag, String(each)] : [`${flag}=${String(each)}`],
-    );
+    const given = values.map((each) => (each === true ? each : String(each)));
+    return given.length === 0 ? [] : [{ key, flag, values: given, alone, isRecorded }];
   });
 }
 
+/** Returns an option with a value as it is typed. */
+export function optionWords({ flag, alone }: GivenOption, value: string | true): readonly string[] {
+  if (value === true) return [flag];
+  return alone === undefined ? [flag, value] : [`${flag}=${value}`];
+}
+
 /** Commander names `--no-hooks` as `hooks`. */
-export function withoutNo(key: string): string {
+function withoutNo(key: string): string {
   const name = key.replace(/^no/, '');
   return name.slice(0, 1).toLowerCase() + name.slice(1);
 }

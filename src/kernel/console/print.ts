@@ -1,6 +1,6 @@
 import { Console } from 'node:console';
 import { Writable } from 'node:stream';
-import { closeSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { sanitize } from '../core/sanitize.js';
 
@@ -138,4 +138,28 @@ export function letGoOfLostTerminals(): void {
       /* closed already */
     }
   }
+}
+
+/** Closes the streams of the terminal, and puts /dev/null in the place of its descriptors: at its exit Node would restore
+ * the modes of a terminal that others use by then. */
+export function closeTerminal(): void {
+  const { stdin, stdout, stderr } = process;
+  // Node keeps these two open by itself.
+  for (const stream of [stdout, stderr]) if (stream.isTTY) Reflect.deleteProperty(stream, '_destroy');
+  for (const stream of [stdin, stdout, stderr]) {
+    if (!stream.isTTY) continue;
+    stream.on('error', () => undefined);
+    stream.destroy();
+  }
+  for (const [descriptor, mode] of [
+    [0, 'r'],
+    [1, 'w'],
+    [2, 'w'],
+  ] as const)
+    try {
+      closeSync(descriptor);
+      openSync('/dev/null', mode);
+    } catch {
+      /* It was closed already. */
+    }
 }

@@ -181,6 +181,8 @@ export interface CommandContext extends KeyNames {
   /** Draws the status line again after its facts have changed. */
   refresh(): void;
   exit(): void;
+  /** Lets this terminal go; the session continues in the background. Returns why that is not possible, or null. */
+  detach(): Promise<string | null>;
 }
 
 /** The command of a name or alias. */

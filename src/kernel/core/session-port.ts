@@ -50,6 +50,8 @@ export interface QueuedMessage {
   readonly source?: MessageSource;
   /** Of a message from elsewhere: it is delivered once, however often it is sent. */
   readonly id?: string;
+  /** The screen of this process where it was typed: a command runs there. Not saved. */
+  readonly screen?: number;
 }
 
 /** A part of the program that sends a message. `note`: the text is the program's own, not the user's. */

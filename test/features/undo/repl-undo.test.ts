@@ -24,6 +24,7 @@ function screen(choices: readonly string[] = []): Screen {
   const left = [...choices];
   const context: CommandContext = {
     openEditor: () => Promise.resolve(null),
+    detach: () => Promise.resolve(null),
     signal: new AbortController().signal,
     copy: async () => null,
     setTheme: () => false,

@@ -205,6 +205,49 @@ export async function startWithTerminal({ file, args, cwd, env, signal, onOutput
   return { code: exitCode ?? null, signal: ended ?? null };
 }
 
+/** The first message of a second process of this program, or its end before that. */
+export type StartedAgain =
+  | { readonly message: unknown }
+  | { readonly exitCode: number | null; readonly errors: string };
+
+const mostErrorBytes = 64 * 1024;
+
+/** Starts this program again, with other arguments, in a session of its own and without a terminal. Waits for its first
+ * message; it continues when our own process has ended. */
+export async function startAgain(
+  file: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<StartedAgain> {
+  const child = execa(file, args, {
+    env,
+    detached: true,
+    cleanup: false,
+    buffer: false,
+    reject: false,
+    ipc: true,
+    serialization: 'json',
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let errors = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    errors = (errors + chunk.toString('utf8')).slice(-mostErrorBytes);
+  });
+  const message = new Promise<StartedAgain>((resolve) => {
+    child.once('message', (said: unknown) => {
+      resolve({ message: said });
+    });
+  });
+  const ended = child.then(({ exitCode, originalMessage }): StartedAgain => {
+    return { exitCode: exitCode ?? null, errors: errors === '' ? (originalMessage ?? '') : errors };
+  });
+  const started = await Promise.race([message, ended]);
+  child.stderr.destroy();
+  if (child.connected) child.disconnect();
+  child.unref();
+  return started;
+}
+
 const onStandardInput = { stdin: 'inherit', stderr: 'ignore', reject: false } as const;
 
 /** Returns the modes of the terminal, for `restoreTerminal`; null if there is no terminal or no stty(1). */
