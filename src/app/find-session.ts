@@ -206,11 +206,17 @@ async function lease(store: SessionLog, id: string): Promise<() => Promise<void>
   const taken = await store.acquire(id);
   if (taken.held) return () => taken.release();
   const { pid, host, since } = taken.holder;
-  throw new CliError(
-    exit.session,
-    `session ${id} is in use by process ${pid} on ${host} since ${new Date(since).toISOString()}`,
-    'Use --fork to continue in a copy of it.',
-  );
+  throw new SessionInUse(id, `process ${pid} on ${host} since ${new Date(since).toISOString()}`);
+}
+
+/** Another process runs the session. */
+export class SessionInUse extends CliError {
+  readonly sessionId: string;
+
+  constructor(sessionId: string, holder: string) {
+    super(exit.session, `session ${sessionId} is in use by ${holder}`, 'Use --fork to continue in a copy of it.');
+    this.sessionId = sessionId;
+  }
 }
 
 /** Reads the value of `--at`. Throws a `CliError` (2) where it is not the number of an event. */

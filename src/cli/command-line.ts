@@ -58,6 +58,10 @@ function createDoors(options: RootOptions): FrontEnds {
     editor: async () => await (await loadServed()).serveEditors(options),
     pages: async (request) => await (await loadServed()).servePages(options, request),
     watch: async (request) => await (await loadServed()).watchSession(options, request),
+    attach: async (session) => {
+      const { runAttached } = await import('../frontends/repl/start-front-end.js');
+      return await runAttached(options, session);
+    },
     converse: async (words, print) => {
       const { runConversation } = await import('../frontends/repl/start-front-end.js');
       return await runConversation(words, print ? { ...options, print } : options, null);

@@ -19,6 +19,10 @@ export const record: readonly Section[] = [
         load: async () => (await load()).listSessions,
       },
       {
+        line: ['attach [session]', 'Open a running session on this terminal'],
+        load: async () => (await load()).attachToSession,
+      },
+      {
         line: ['watch [session]', 'Follow a session that runs in another terminal'],
         load: async () => (await load()).watchSession,
       },

@@ -19,6 +19,14 @@ export const watchSession: CommandHandler = {
   },
 };
 
+/** `agent attach`: shows a session that another process runs on this terminal. */
+export const attachToSession: CommandHandler = {
+  line: {
+    example: 'agent attach',
+    run: async ({ doors }, [session = null]) => await doors.attach(session),
+  },
+};
+
 /** `agent schema`: what a program has to read that starts `agent -p --output-format stream-json`. */
 export const showSchema: CommandHandler = {
   line: {

@@ -1,5 +1,5 @@
 import { test } from 'vitest';
-import { greeting } from '../../src/frontends/repl/repl.js';
+import { greeting } from '../../src/frontends/repl/opening.js';
 import { assistant } from '../ui/fake-session.js';
 import { facts, openRepl } from '../ui/repl-harness.js';
 import { expectScreen } from './expect-screen.js';

@@ -69,7 +69,13 @@ export type ClientMessage =
   /** The terminal is stopped (Ctrl-Z), and continues. */
   | { readonly type: 'pause' | 'resume' }
   /** A program that the owner had it run has ended. */
-  | { readonly type: 'ran'; readonly ref: string; readonly exitCode: number | null };
+  | {
+      readonly type: 'ran';
+      readonly ref: string;
+      readonly exitCode: number | null;
+      /** What it printed, where `run` asks for that. */
+      readonly output?: string;
+    };
 
 /** The activity of a session. Source: the formats of `agent ps`. */
 export type SessionState = 'working' | 'waiting_for_approval' | 'waiting_for_limit' | 'idle';
@@ -126,7 +132,15 @@ export type OwnerMessage =
       readonly command: readonly string[];
       readonly cwd: string;
       readonly env: Readonly<Record<string, string>>;
+      /** Keeps what it prints, up to this many bytes, and sends it with `ran`. */
+      readonly keepsBytes?: number;
     }
+  /** To a terminal: end the program. */
+  | { readonly type: 'end_program'; readonly ref: string }
+  /** To a terminal: raw mode. */
+  | { readonly type: 'raw'; readonly on: boolean }
+  /** To a terminal: stop, as for Ctrl-Z. `resume` says that it continues. */
+  | { readonly type: 'suspend' }
   /** To a terminal: open a session in its own process, with these arguments of `agent`. */
   | { readonly type: 'open'; readonly arguments: readonly string[] }
   /** The owner lets the client go, in order. `detached`: the session continues without it. */

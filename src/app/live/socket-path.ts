@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { chmodSync, lstatSync, mkdirSync, realpathSync } from 'node:fs';
+import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, realpathSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import { ensurePrivateDirectory } from '../../kernel/config/settings-file.js';
 
@@ -35,6 +35,11 @@ export function socketPath(folder: string, sessionId: string): string {
 
 export function isSocketName(name: string): boolean {
   return name.endsWith(end);
+}
+
+/** Returns true if a session may run on this machine. */
+export function hasSockets(files: Files): boolean {
+  return socketFolders(files).some((folder) => existsSync(folder) && readdirSync(folder).some(isSocketName));
 }
 
 /** Makes the folder, which only this user can enter. Throws where that cannot be had. */

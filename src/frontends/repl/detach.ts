@@ -10,7 +10,7 @@ import { startDetached } from './start-detached.js';
 const shortId = (id: string): string => id.slice(0, 13);
 
 /** Says how to come back to a session that continues. */
-function continues(id: string): string {
+export function continuesAs(id: string): string {
   return `The session continues in the background: agent attach ${shortId(id)}, agent stop ${shortId(id)}`;
 }
 
@@ -39,7 +39,7 @@ export async function detachHere({ run, sessions, life }: Shared, leave: () => v
 /** The screen of this process has ended, and the session continues: without the terminal, if the shell takes it back. */
 export async function leaveHere({ sessions, life, run }: Shared): Promise<void> {
   life.detached = true;
-  print(`${continues(sessions.shown().id)}\n`);
+  print(`${continuesAs(sessions.shown().id)}\n`);
   if (jobControl.hasShell()) await letTerminalGo();
   else
     printError(
@@ -55,6 +55,6 @@ export async function handOver(id: string, options: RootOptions): Promise<number
     printError(`agent: ${started.problem}\n`);
     return started.exitCode;
   }
-  print(`${continues(id)}\n`);
+  print(`${continuesAs(id)}\n`);
   return exit.done;
 }

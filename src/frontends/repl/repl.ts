@@ -3,29 +3,25 @@ import { CliError, exit } from '../../kernel/console/command.js';
 import { keepSetting } from '../../kernel/console/keep-setting.js';
 import { loadSettingsCommands } from '../../commands/settings-table.js';
 import type { Event } from '../../kernel/core/event.js';
-import { type ModelRef, todoOf } from '../../kernel/core/projection.js';
+import { todoOf } from '../../kernel/core/projection.js';
 import { longestTimerMs } from '../../kernel/core/runtime.js';
 import type { SessionPort } from '../../kernel/core/session-port.js';
 import { openingRows } from '../../ui/components/status-line.js';
 import type { TerminalFacts, ThemeChoice } from '../../kernel/console/theme.js';
 import { emptyView, totalsOf } from '../../ui/view.js';
-import type { StatusFacts } from '../../ui/components/status-line.js';
-import { createKeyMap } from '../../ui/editor/keybindings.js';
-import type { Greeting } from '../../ui/item-lines.js';
 import type { ReplHandle, ReplOptions } from '../../ui/repl-options.js';
 import { type EarlyFrame, screenStreams } from '../../ui/early-frame.js';
 import { endingSignals, type EndingSignal, giveTerminalBackOnCrash, onEndingSignal } from '../../ui/ending.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { configuredTheme, createThemes, terminalFacts } from './terminal-theme.js';
-import { version } from '../../kernel/console/version.js';
 import { onLostStream, print } from '../../kernel/console/print.js';
 import { openRun, type Run } from '../../app/create-session.js';
-import { eventNumber } from '../../app/find-session.js';
+import { eventNumber, SessionInUse } from '../../app/find-session.js';
+import { hasSockets } from '../../app/live/socket-path.js';
 import { features, provided } from '../../app/features.js';
 import { offerImport } from '../../app/offer-import.js';
 import type { ReplPart } from '../../kernel/console/feature.js';
 import { promptWithImages } from '../../kernel/console/pictures.js';
-import { choseOffline } from '../../app/model-resolution.js';
 import { askForSettings, readSettings } from '../../app/settings.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { afterFirstEvent, createStatus, openReplSessions, type ReplSessions } from './current-session.js';
@@ -38,6 +34,8 @@ import { printedEnd } from '../../ui/transcript.js';
 import { wrongBinding } from '../../ui/editor/keybindings.js';
 import { createSessionTurns } from '../../ui/session-turns.js';
 import { withoutScreen } from './no-screen.js';
+import type { After } from './attach-running.js';
+import { openingOf } from './opening.js';
 import { ProcessLife } from './process-life.js';
 import { Screens } from './screens.js';
 import {
@@ -62,11 +60,17 @@ export async function runRepl(
     ? { settings: await readSettings(options), typed: [] }
     : await askForSettings(options, early);
   const { files, store } = settings.config;
+  const running = report ? null : await attachFirst(settings, options, words, early);
+  if (running) return await afterAttached(running);
   const isFirst = !settings.ephemeral && store.mode !== 'remote' && !existsSync(files.database);
   const run = await openRun(settings, options, { canAsk: true, inRepl: true });
   let ended: Ended;
   try {
     ended = await converseIn(run, words, { early, typed, isFirst, report });
+  } catch (error) {
+    const other = error instanceof SessionInUse && !report ? await attachInUse(settings, error, options, early) : null;
+    if (!other) throw error;
+    return await afterAttached(other);
   } finally {
     await run.close();
   }
@@ -80,6 +84,33 @@ async function farewell({ id, exitCode, life, unsaved }: Ended, options: RootOpt
   if (id !== null && exitCode === exit.done && !life.detached)
     print(`Resume with: agent ${place}-r ${id.slice(0, 13)}\n`);
   return unsaved > 0 && exitCode === exit.done ? exit.failed : exitCode;
+}
+
+/** Attaches to the session of the command line where another process runs it. No session runs where there is no socket:
+ * then nothing is looked up. */
+async function attachFirst(
+  settings: Settings,
+  options: RootOptions,
+  words: readonly string[],
+  early: EarlyFrame | null,
+): Promise<After | null> {
+  const resumes = options.continue === true || typeof options.resume === 'string';
+  if (!resumes || options.fork === true || options.at !== undefined || !hasSockets(settings.config.files)) return null;
+  return await (await loadAttach()).attachIfRunning(settings, options, words, early);
+}
+
+async function attachInUse(
+  settings: Settings,
+  { sessionId }: SessionInUse,
+  options: RootOptions,
+  early: EarlyFrame | null,
+): Promise<After | null> {
+  early?.withdraw();
+  return await (await loadAttach()).attachInUse(settings, sessionId, options);
+}
+
+async function afterAttached(after: After): Promise<number> {
+  return 'exitCode' in after ? after.exitCode : await runRepl([], after.options, null);
 }
 
 /** The end of a conversation. `id`: the session that can be resumed. */
@@ -319,6 +350,8 @@ async function openOwnScreen(
   return handle;
 }
 
+const loadClients = () => import('./client-terminal.js');
+const loadAttach = () => import('./attach-running.js');
 const loadDetached = () => import('./detached-code.js');
 
 /** The sessions as commands on the terminal of this process open them: not while other terminals show this one. */
@@ -395,11 +428,8 @@ async function checkBindings({ ui, files }: Settings['config']): Promise<void> {
 }
 
 /** Attaches the whole session where its end was shown before. Ends the REPL where it cannot be opened. */
-async function whenReady(
-  { run, sessions, turns, screens, life }: Shared,
-  parts: readonly ReplPart[],
-  end: () => void,
-): Promise<void> {
+async function whenReady(shared: Shared, parts: readonly ReplPart[], end: () => void): Promise<void> {
+  const { run, sessions, turns, screens, life } = shared;
   const shown = sessions.shown();
   sessions.readRest();
   try {
@@ -414,6 +444,9 @@ async function whenReady(
     deliver: turns.deliver.bind(turns),
     ownTerminals: () => (life.detached ? 0 : 1),
     stop: end,
+    onTerminal: (connection) => {
+      void loadClients().then(({ openClientTerminal }) => openClientTerminal(shared, connection));
+    },
   });
   for (const notice of [...run.notices(), ...notices]) screens.notice(notice.level, notice.message);
   const { keys } = run.settings;
@@ -424,29 +457,6 @@ async function whenReady(
   if (run.options.resume === true) turns.submit('/sessions');
   model.warm();
   for (const part of parts) part.start?.(screens);
-}
-
-/** Returns what the REPL starts with: a greeting for a new session, and the prompt of the command line. */
-function openingOf(
-  session: SessionPort,
-  { config }: Pick<Settings, 'config'>,
-  prompt: string,
-  facts: () => StatusFacts,
-): ReplOptions['opening'] {
-  return {
-    ...(session.events().length === 0
-      ? {
-          greeting: greeting(
-            session.ref(),
-            config.provider,
-            facts(),
-            createKeyMap(config.ui.bindings).keyOf('next_mode'),
-          ),
-          hasTips: prompt === '',
-        }
-      : {}),
-    ...(prompt === '' ? {} : { prompt }),
-  };
 }
 
 /** Ends the REPL in order at a signal or when the terminal is lost: the terminal is restored, the turn interrupted, the
@@ -492,37 +502,4 @@ function endInBackground(signal: EndingSignal): void {
     process.removeAllListeners(signal);
     process.kill(process.pid, signal);
   });
-}
-
-/** The calls that run without a question, by approval mode. */
-const unasked: Readonly<Record<string, string>> = {
-  never: 'Nothing asks except secret files and protected paths',
-  dangerous: 'Edits and ordinary commands run without asking; dangerous ones ask',
-  mutating: 'Reading runs without asking; edits and commands ask',
-  always: 'Every call asks',
-  plan: 'Plan mode: reading runs without asking, and nothing is changed',
-};
-
-/** Returns the first screen: the name and the folder, the model or how to connect one, and what runs without asking. */
-export function greeting(
-  { provider, model }: ModelRef,
-  configured: { readonly provider: string | null; readonly model: string | null },
-  { directory, branch, approval }: Pick<StatusFacts, 'directory' | 'branch' | 'approval'>,
-  modeKey: string | null,
-): Greeting {
-  const folder = branch === undefined ? directory : `${directory} (${branch})`;
-  const isConnected = provider !== 'offline' || model !== 'offline' || choseOffline(configured);
-  return {
-    name: `agent ${version}`,
-    line: `  ${folder}  /help`,
-    more: [
-      ...(isConnected
-        ? [`Model: ${provider}/${model} (/model)`]
-        : [
-            'No model connected yet. Press Enter or type /login.',
-            'Simple things work offline: list **/*.md, read README.md, run ls -la',
-          ]),
-      `${unasked[approval] ?? ''}${modeKey === null ? '.' : ` (${modeKey}).`}`,
-    ],
-  };
 }

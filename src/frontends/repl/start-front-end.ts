@@ -87,6 +87,12 @@ async function runBehind(words: readonly string[], options: RootOptions): Promis
   return await (await import('./detached-code.js')).runInBackground(words, options);
 }
 
+/** `agent attach`: shows a session of another process, and afterwards what the user opens there. */
+export async function runAttached(options: RootOptions, session: string | null): Promise<number> {
+  const after = await (await import('./attach-running.js')).attachSession(options, session);
+  return 'exitCode' in after ? after.exitCode : await (await import('./repl.js')).runRepl([], after.options, null);
+}
+
 /** Throws a `CliError` (2) for an option that the REPL would ignore. */
 function refuseHeadlessOptions(options: RootOptions): void {
   const { jsonSchema, output, outputFormat, dialect, waitForLimit, next = [] } = options;

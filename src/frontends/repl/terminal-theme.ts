@@ -6,8 +6,8 @@ import { hasColors, hasUnicode, isPlainTerminal, screenStreams } from '../../ui/
 import type { Settings } from '../../kernel/console/run-settings.js';
 
 /** Returns what the environment says of the terminal, and its colours. */
-export function terminalFacts(env: NodeJS.ProcessEnv, theme: ThemeChoice): TerminalFacts {
-  const colors = hasColors(env) ? colorDepth(env) : 0;
+export function terminalFacts(env: NodeJS.ProcessEnv, theme: ThemeChoice, bits = colorBits): TerminalFacts {
+  const colors = hasColors(env) ? colorDepth(bits(env)) : 0;
   return {
     unicode: hasUnicode(env),
     colors,
@@ -51,9 +51,13 @@ function isGnuScreen(env: NodeJS.ProcessEnv): boolean {
   return (env.TERM ?? '').startsWith('screen') && (env.TMUX ?? '') === '';
 }
 
-function colorDepth(env: NodeJS.ProcessEnv): ColorDepth {
+/** Returns how many bits a colour has on the terminal of this process. */
+function colorBits(env: NodeJS.ProcessEnv): number {
   const { output } = screenStreams();
-  const bits = output.isTTY ? output.getColorDepth({ ...env }) : 1;
+  return output.isTTY ? output.getColorDepth({ ...env }) : 1;
+}
+
+function colorDepth(bits: number): ColorDepth {
   if (bits >= 24) return 16_777_216;
   if (bits >= 8) return 256;
   return bits >= 4 ? 16 : 0;

@@ -194,7 +194,10 @@ class Reader {
         return;
       case 'done':
       case 'screen':
+      case 'raw':
+      case 'suspend':
       case 'run':
+      case 'end_program':
       case 'open':
       case 'end':
         return; // Not for followers.

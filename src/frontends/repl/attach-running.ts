@@ -1,0 +1,175 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { listOwners } from '../../app/live/connect-owner.js';
+import type { OwnerFacts } from '../../app/live/messages.js';
+import { chosenRow } from '../../app/find-session.js';
+import { openRecord } from '../../app/open-record.js';
+import { readSettings } from '../../app/settings.js';
+import { askLine } from '../../kernel/console/ask.js';
+import { CliError, exit } from '../../kernel/console/command.js';
+import type { RootOptions } from '../../kernel/console/options.js';
+import { outputIsTerminal, print, printError } from '../../kernel/console/print.js';
+import type { Settings } from '../../kernel/console/run-settings.js';
+import { findSession } from '../../kernel/console/stored-session.js';
+import { directoryId } from '../../kernel/disk/directory-id.js';
+import type { EarlyFrame } from '../../ui/early-frame.js';
+import { type Attached, attachTerminal } from './attach-client.js';
+
+/** What comes after an attached terminal: the end, or a conversation in this process. */
+export type After = { readonly exitCode: number } | { readonly options: RootOptions };
+
+/** A session whose process was killed is looked for this long: another client may continue it at this moment. */
+const takeOverMs = 5_000;
+const betweenMs = 100;
+
+/** Attaches to the session that these options continue, if another process runs it. Null: none does. */
+export async function attachIfRunning(
+  settings: Settings,
+  options: RootOptions,
+  words: readonly string[],
+  early: EarlyFrame | null,
+): Promise<After | null> {
+  const id = await runningId(settings, options);
+  return id === null ? null : await attachTo(settings, id, options, words, early);
+}
+
+/** Attaches to a session that another process runs, or began to run a moment ago. Null: none does. */
+export async function attachInUse(settings: Settings, id: string, options: RootOptions): Promise<After | null> {
+  const begun = performance.now();
+  for (;;) {
+    const after = await attachTo(settings, id, options, [], null);
+    if (after !== null || performance.now() - begun > takeOverMs) return after;
+    await wait(betweenMs);
+  }
+}
+
+/** Returns the id of the session that `-c` or `-r` name; null where they name none. */
+async function runningId(settings: Settings, options: RootOptions): Promise<string | null> {
+  const { store } = await openRecord(settings, () => undefined);
+  try {
+    const choice = {
+      continueNewest: options.continue === true,
+      resume: typeof options.resume === 'string' ? options.resume : null,
+      fork: false,
+    };
+    const { cwd } = settings;
+    return (await chosenRow(store, choice, { cwd, directoryId: directoryId(cwd) ?? undefined }))?.id ?? null;
+  } catch {
+    return null; // Opening the session says what is wrong.
+  } finally {
+    await store.close();
+  }
+}
+
+async function attachTo(
+  settings: Settings,
+  id: string,
+  options: RootOptions,
+  words: readonly string[],
+  early: EarlyFrame | null,
+): Promise<After | null> {
+  const text = words.join(' ').trim();
+  // The owner draws the screen from here on.
+  const typed = early?.withdraw() ?? [];
+  const keys = text === '' ? typed : [`\x1b[200~${text}\x1b[201~`, '\r', ...typed];
+  const attached = await attachTerminal(settings, id, keys);
+  return attached === null ? null : afterwards(attached, id, options);
+}
+
+function afterwards(attached: Attached, id: string, options: RootOptions): After {
+  switch (attached.type) {
+    case 'ended':
+      if (attached.text !== '') print(`${attached.text}\n`);
+      return { exitCode: attached.exitCode };
+    case 'refused':
+      throw new CliError(exit.session, `session ${id} cannot be shown here`, attached.text);
+    case 'silent':
+      throw new CliError(
+        exit.session,
+        `the process that runs session ${id} does not answer`,
+        `agent stop ${id} ends it; then agent -r ${id} continues the session.`,
+      );
+    case 'lost':
+      printError('agent: the process of this session has ended unexpectedly. The session continues here.\n');
+      return { options: continued(options, { resume: id }) };
+    case 'open':
+      return { options: continued(options, optionsOf(attached.arguments)) };
+    default:
+      return attached satisfies never;
+  }
+}
+
+type Chosen = Pick<RootOptions, 'resume' | 'fork' | 'at'>;
+
+/** Returns the options of a conversation that follows in this process. */
+function continued(options: RootOptions, chosen: Chosen): RootOptions {
+  const { continue: _newest, resume: _session, fork: _fork, at: _at, sessionId: _id, name: _name, ...kept } = options;
+  return { ...kept, ...chosen };
+}
+
+function optionsOf(words: readonly string[]): Chosen {
+  const valueOf = (name: string): string | undefined => {
+    const at = words.indexOf(name);
+    return at < 0 ? undefined : words[at + 1];
+  };
+  const [resume, at] = [valueOf('-r'), valueOf('--at')];
+  return {
+    ...(resume === undefined ? {} : { resume }),
+    ...(words.includes('--fork') ? { fork: true } : {}),
+    ...(at === undefined ? {} : { at }),
+  };
+}
+
+/** `agent attach`. `session`: an id, the beginning of one, or a title; null: the one that runs in this directory, else a
+ * choice. */
+export async function attachSession(options: RootOptions, session: string | null): Promise<After> {
+  if (!process.stdin.isTTY || !outputIsTerminal())
+    throw new CliError(exit.usage, 'attach needs a terminal', 'Follow the session with agent watch instead.');
+  const settings = await readSettings(options);
+  const { owners } = await listOwners(settings.config.files);
+  const id =
+    session === null ? await chosenOwner(settings, owners) : await namedOwner(settings, owners, session.trim());
+  const after = await attachTo(settings, id, options, [], null);
+  if (after) return after;
+  throw notRunning(id);
+}
+
+function notRunning(id: string): CliError {
+  return new CliError(exit.session, `session ${id} does not run`, `agent -r ${id} continues it.`);
+}
+
+async function namedOwner(settings: Settings, owners: readonly OwnerFacts[], name: string): Promise<string> {
+  const ids = owners.map(({ session_id: id }) => id);
+  const named = ids.filter(
+    (id) => id === name.toUpperCase() || (name.length >= 4 && id.startsWith(name.toUpperCase())),
+  );
+  const [only] = named;
+  if (only !== undefined && named.length === 1) return only;
+  const { store } = await openRecord(settings, () => undefined);
+  try {
+    return (await findSession(store, name)).id;
+  } finally {
+    await store.close();
+  }
+}
+
+async function chosenOwner({ cwd }: Settings, owners: readonly OwnerFacts[]): Promise<string> {
+  const here = owners.filter((owner) => owner.cwd === cwd);
+  const offered = here.length > 0 ? here : owners;
+  const [first] = offered;
+  if (!first)
+    throw new CliError(
+      exit.session,
+      'no session runs on this machine',
+      'agent --bg "the prompt" starts one; agent -c continues the newest one here.',
+    );
+  if (here.length === 1) return first.session_id;
+  const rows = offered.map(
+    ({ session_id: id, state, title, cwd: folder }, index) =>
+      `${index + 1}  ${id.slice(0, 13)}  ${state.replaceAll('_', ' ')}  ${title ?? '(no title)'}  ${folder}`,
+  );
+  printError(`${rows.join('\n')}\n`);
+  const answer = (await askLine(`Which one? [1-${offered.length}] `)).trim();
+  const chosen = offered[Number(answer) - 1];
+  if (chosen) return chosen.session_id;
+  throw new CliError(exit.usage, `\`${answer}\` is not in the list`, 'Name the session: agent attach <id>.');
+}
