@@ -219,6 +219,7 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
   const owner = openOwner(session, { settings, store: run.store, row });
   const detach = attachObservers(run, session, secrets);
   const since = await collectNotices(session, () => bringUpToDate(session, opened, { model, prompt, line }, run));
+  if (!isNew) await owner.deliverKept();
   return {
     session,
     row,

@@ -105,7 +105,7 @@ async function inSession(run: Run, request: UnattendedRequest): Promise<Unattend
     await note({ sessionId: session.id });
     await run.store.update(session.id, { title: secrets.text(request.title) });
     if (signal.aborted) return { kind: 'stopped' };
-    const turn = await session.submit(request.prompt);
+    const turn = await session.submit(request.prompt, { source: 'task', note: false, typed: true });
     const unsaved = await save();
     const callFailed = call !== undefined && lastCallFailed(session.events());
     return { kind: 'ended', turn, unsaved, callFailed, costUsd: meter.sum().cost_usd };

@@ -1,3 +1,4 @@
+import { isFromElsewhere } from '../kernel/core/message-queue.js';
 import type { AgentEvent, QueuedMessage, SentBy, SessionPort } from '../kernel/core/session-port.js';
 import { missingPart } from '../kernel/core/missing-part.js';
 import {
@@ -343,8 +344,7 @@ class TurnQueue implements SessionTurns {
   }
 
   /** Takes the messages up to the next command as one message, or one command, or one message from elsewhere. The rest
-   * may not overtake them. What a
-   * screen has queued behind its own command that still runs stays there. */
+   * may not overtake them. What a screen has queued behind its own command that still runs stays there. */
   #takeNext(): QueuedMessage | null {
     const isFree = ({ screen }: QueuedMessage): boolean =>
       !this.#isHeldUp(screen === undefined ? this.#alone : this.#screenOf(screen));
@@ -376,14 +376,9 @@ class TurnQueue implements SessionTurns {
   }
 }
 
-/** Returns true for a message of another process, which stays what it is: it is not joined with others. */
-function isFromElsewhere({ id }: QueuedMessage): boolean {
-  return id !== undefined;
-}
-
-/** Returns who sent a message from elsewhere; undefined for one that was typed here. */
-function sentBy({ source, id }: QueuedMessage): SentBy | undefined {
-  return id === undefined || source === undefined ? undefined : { source, note: false, id };
+/** Returns the sender of a message that waited in the queue. */
+function sentBy({ source = 'queue', id }: QueuedMessage): SentBy {
+  return { source, note: false, ...(id === undefined ? { typed: true } : { id }) };
 }
 
 function joinMessages(messages: readonly QueuedMessage[]): string {

@@ -1,9 +1,19 @@
 import type { PermissionAnswer, Question } from '../../kernel/core/policy.js';
-import type { QueuedMessage, SessionPort } from '../../kernel/core/session-port.js';
+import type { KeptMessage, SessionPort } from '../../kernel/core/session-port.js';
 import { clientTexts } from './client-texts.js';
 import type { ClientMessage, Done } from './messages.js';
 import type { OwnerHost, OwnerParts } from './owner-host.js';
+import type { MessageDelivery } from './message-delivery.js';
 import type { OwnedState } from './session-state.js';
+
+/** A session, and what the process that runs it has for clients. */
+export interface Owned {
+  readonly session: SessionPort;
+  readonly state: OwnedState;
+  readonly parts: OwnerParts;
+  readonly host: () => OwnerHost;
+  readonly delivery: MessageDelivery;
+}
 
 /** The longest message. */
 const mostMessageBytes = 1024 * 1024;
@@ -43,14 +53,16 @@ export class ClientCommands {
   readonly #state: OwnedState;
   readonly #parts: OwnerParts;
   readonly #host: () => OwnerHost;
+  readonly #delivery: MessageDelivery;
   /** The outcomes of messages by their references, so that one that is sent again is not delivered again. */
   readonly #done = new Map<string, Promise<Answer>>();
 
-  constructor(session: SessionPort, state: OwnedState, parts: OwnerParts, host: () => OwnerHost) {
+  constructor({ session, state, parts, host, delivery }: Owned) {
     this.#session = session;
     this.#state = state;
     this.#parts = parts;
     this.#host = host;
+    this.#delivery = delivery;
   }
 
   heed(type: Command['type'], message: Fields): Promise<Answer> | Answer {
@@ -73,7 +85,10 @@ export class ClientCommands {
     const { ref } = message;
     const before = this.#done.get(ref);
     if (before) return before;
-    const answer = this.#deliver(message);
+    const answer = this.#deliver(message).catch((error: unknown) => {
+      const why = error instanceof Error ? error.message : String(error);
+      return failed(`The message could not be saved: ${why}`);
+    });
     this.#done.set(ref, answer);
     // What was refused may be sent again.
     void answer.then(({ problem }) => {
@@ -87,20 +102,14 @@ export class ClientCommands {
   async #deliver(message: Fields): Promise<Answer> {
     const queued = this.#toQueued(message);
     if (typeof queued === 'string') return failed(queued);
-    const { deliver } = this.#host();
-    if (!deliver && !this.#session.busy())
-      return failed('No turn runs in this session, and nobody can start one there.');
-    const isFirst = message.interrupt === true && this.#session.busy();
-    const later = isFirst ? this.#session.takeQueue() : [];
-    if (deliver) deliver(queued);
-    else this.#session.enqueue(queued);
-    for (const other of later) this.#session.enqueue(other);
-    if (isFirst) this.#session.interrupt();
-    return {};
+    const delivery = await this.#delivery.deliver(queued, message.interrupt === true);
+    if (delivery === 'delivered') return {};
+    if (delivery === 'kept') return { kept: true };
+    return failed('The message did not reach the session: no turn runs in it, and it has no event yet.');
   }
 
   /** Returns the message as it is queued, or why it is none. */
-  #toQueued({ ref, text, source, when }: Fields): QueuedMessage | string {
+  #toQueued({ ref, text, source, when }: Fields): KeptMessage | string {
     if (typeof text !== 'string' || text.trim() === '') return 'The message is empty.';
     if (Buffer.byteLength(text) > mostMessageBytes) return 'The message is longer than 1 MiB.';
     if (!isSource(source)) return 'A client sends messages as send, web, api or editor.';

@@ -37,6 +37,8 @@ export interface OwnerHost {
 export interface Owner {
   /** Sets what the front end does for clients. */
   serve(host: OwnerHost): void;
+  /** Delivers the messages that were sent while no process ran the session. Never rejects. */
+  deliverKept(): Promise<void>;
   /** The clients that follow the session now, terminals among them. */
   clients(): number;
   /** Sends what happened last and closes the socket. */

@@ -6,7 +6,7 @@ import { isRecord } from '../../kernel/core/json.js';
 import type { Question } from '../../kernel/core/policy.js';
 import type { AgentEvent, SessionPort } from '../../kernel/core/session-port.js';
 import { firstLine, tailBytes } from '../../kernel/core/text.js';
-import { ClientCommands, isCommand } from './client-commands.js';
+import { ClientCommands, isCommand, type Owned } from './client-commands.js';
 import { clientTexts } from './client-texts.js';
 import { onLines, parseMessage, toLine } from './lines.js';
 import type { Hello, OwnerFacts, OwnerMessage, OwnerState } from './messages.js';
@@ -57,12 +57,12 @@ export class OwnerServer {
   #timer: NodeJS.Timeout | null = null;
   #sentAt = -Infinity;
 
-  constructor(session: SessionPort, state: OwnedState, parts: OwnerParts, host: () => OwnerHost) {
-    this.#session = session;
-    this.#state = state;
-    this.#parts = parts;
-    this.#host = host;
-    this.#commands = new ClientCommands(session, state, parts, host);
+  constructor(owned: Owned) {
+    this.#session = owned.session;
+    this.#state = owned.state;
+    this.#parts = owned.parts;
+    this.#host = owned.host;
+    this.#commands = new ClientCommands(owned);
     this.#server = createServer((socket) => {
       this.#connect(socket);
     });

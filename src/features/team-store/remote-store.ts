@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import type { Event } from '../../kernel/core/event.js';
 import { noFilters } from '../../kernel/core/files/search-filters.js';
-import type { QueuedMessage } from '../../kernel/core/session-port.js';
+import type { KeptMessage, QueuedMessage } from '../../kernel/core/session-port.js';
 import {
   type Blob,
   type BlobSeal,
@@ -151,6 +151,30 @@ export class RemoteStore implements Store {
     );
     return rows.map((row) => ({ text: row.text, when: row.when_ }));
   };
+
+  keepMessage: Store['keepMessage'] = (sessionId, { id, text, source, when }) =>
+    this.#inOrder(async () => {
+      const kept = await this.#rows<{ readonly id: string }>(
+        `INSERT INTO agent.kept_messages (session_id, id, text, source, when_)
+         SELECT s.id, $2, $3, $4, $5 FROM agent.sessions s WHERE s.id = $1 AND s.${mine}
+         ON CONFLICT (session_id, id) DO UPDATE SET when_ = agent.kept_messages.when_ RETURNING id`,
+        [sessionId, id, clean(wellFormed(text)), source, when],
+      );
+      return kept.length > 0;
+    });
+
+  keptMessages: Store['keptMessages'] = async (sessionId) => {
+    const rows = await this.#rows<Omit<KeptMessage, 'when'> & { readonly when_: KeptMessage['when'] }>(
+      'SELECT id, text, source, when_ FROM agent.kept_messages WHERE session_id = $1 ORDER BY position',
+      [sessionId],
+    );
+    return rows.map(({ id, text, source, when_ }) => ({ id, text, source, when: when_ }));
+  };
+
+  dropMessage: Store['dropMessage'] = (sessionId, id) =>
+    this.#inOrder(async () => {
+      await this.#rows('DELETE FROM agent.kept_messages WHERE session_id = $1 AND id = $2', [sessionId, id]);
+    });
 
   setQueue: Store['setQueue'] = (sessionId, messages) =>
     this.#inOrder(() =>

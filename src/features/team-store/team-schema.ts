@@ -343,6 +343,23 @@ ALTER TABLE agent.events ADD CONSTRAINT events_json CHECK (
   agent.is_json(data_json)
   AND (NOT content_json OR agent.is_json(content))) NOT VALID;`;
 
+/** Messages of other processes that are kept until an event has them. */
+const keptMessages = `
+CREATE TABLE agent.kept_messages(
+  position bigint GENERATED ALWAYS AS IDENTITY,
+  session_id text COLLATE "C" NOT NULL REFERENCES agent.sessions(id)
+    ON DELETE CASCADE,
+  id text NOT NULL,
+  text text NOT NULL,
+  source text NOT NULL,
+  when_ text NOT NULL,
+  PRIMARY KEY (session_id, id));
+ALTER TABLE agent.kept_messages ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON agent.kept_messages
+  USING (EXISTS (SELECT FROM agent.sessions s WHERE s.id = session_id
+    AND s.owner = ${mine}));
+GRANT SELECT, INSERT, UPDATE, DELETE ON agent.kept_messages TO ${groupRole};`;
+
 /** Numbered from 1 and append-only: the meaning of a released entry never
  * changes, but the search is made by the last that has one. */
 const migrations: readonly string[] = [
@@ -352,6 +369,7 @@ const migrations: readonly string[] = [
   filters,
   wholeJson,
   [seenParents, redactFunction, ownersColumns].join('\n'),
+  keptMessages,
 ];
 
 /** The tables that this program works with. */

@@ -25,7 +25,8 @@ import type { Form } from '../../kernel/core/form.js';
 import { isDeeperThan } from '../../kernel/core/json.js';
 import type { ApprovalMode, Question } from '../../kernel/core/policy.js';
 import type { ModelRef } from '../../kernel/core/projection.js';
-import type { SessionPort, TurnEnd } from '../../kernel/core/session-port.js';
+import { takeTyped } from '../../kernel/core/message-queue.js';
+import type { SentBy, SessionPort, TurnEnd } from '../../kernel/core/session-port.js';
 import { builtInPresets, resolveProvider } from '../../kernel/providers/catalog.js';
 import { findModel, knownModels } from '../../kernel/providers/models.js';
 import { endingSignals, onEndingSignal } from '../../ui/ending.js';
@@ -267,6 +268,8 @@ function isMode(id: string): id is keyof typeof modeNames {
   return Object.hasOwn(modeNames, id);
 }
 
+const fromEditor: SentBy = { source: 'editor', note: false, typed: true };
+
 /** One session of an editor, with the run that it lives in. */
 class EditorSession {
   readonly id: string;
@@ -325,7 +328,7 @@ class EditorSession {
     const { session } = this.#chat;
     const text = await this.#promptText(blocks);
     if (session.busy() && !this.#isCancelled) {
-      session.enqueue({ text, when: 'steer' });
+      session.enqueue({ text, when: 'steer', source: 'editor' });
       return { stopReason: 'end_turn' };
     }
     const turn = this.#lastTurn.then(() => this.#runTurn(text));
@@ -341,11 +344,11 @@ class EditorSession {
       const said = [...this.#run.notices(), ...notices].filter(({ level }) => level !== 'info');
       this.#outbox.add([...said.map(({ message }) => thought(message)), await this.#commands()]);
     }
-    let end = await session.submit(text);
+    let end = await session.submit(text, fromEditor);
     for (let late = joinedQueue(session); late !== ''; late = joinedQueue(session)) {
       if (end.status === 'interrupted')
         this.#outbox.add([thought(`Not sent, because the turn was cancelled: ${late}`)]);
-      else end = await session.submit(late);
+      else end = await session.submit(late, fromEditor);
     }
     await this.#outbox.taken();
     return { stopReason: reasonOf(end, session.events()) };
@@ -473,8 +476,7 @@ class EditorSession {
 
 /** Takes what came too late for a turn, as one message; '' if nothing did. */
 function joinedQueue(session: SessionPort): string {
-  return session
-    .takeQueue()
+  return takeTyped(session)
     .map(({ text }) => text)
     .join('\n\n');
 }

@@ -3,6 +3,7 @@ import { CliError, exit } from '../../kernel/console/command.js';
 import { type JsonObject, isRecord, type Json } from '../../kernel/core/json.js';
 import type { PermissionAnswer, Question } from '../../kernel/core/policy.js';
 import { type LoadedOnce, loadOnce } from '../../kernel/core/runtime.js';
+import { takeTyped } from '../../kernel/core/message-queue.js';
 import type { AgentEvent, SessionPort } from '../../kernel/core/session-port.js';
 import { escapedJson } from '../../kernel/core/text.js';
 import { type EndingSignal, onEndingSignal, turnExitCode } from '../../ui/ending.js';
@@ -204,7 +205,7 @@ class StreamInput {
         if (end.fault) printError(describeFault(end.fault));
         this.#exitCode = turnExitCode(end, null, unsaved);
         // What came too late for the turn is a turn of its own.
-        this.#queue = [...conversation.session.takeQueue().map((message) => message.text), ...this.#queue];
+        this.#queue = [...takeTyped(conversation.session).map((message) => message.text), ...this.#queue];
         await this.#out.drained();
       }
     } catch (error) {

@@ -382,7 +382,7 @@ class OpenSession implements AgentSession {
     const interrupt = (): void => {
       session.interrupt();
     };
-    const turn = session.submit(prompt).then((end) => {
+    const turn = session.submit(prompt, { source: 'api', note: false, typed: true }).then((end) => {
       queue.push(lines.last({ ...end, unsaved: session.record.unsaved().length }));
       queue.end();
     });

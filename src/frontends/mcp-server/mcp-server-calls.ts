@@ -156,7 +156,7 @@ class QueuedCall implements OutsideCall {
     const stop = session.subscribe((event) => {
       this.#see(event);
     });
-    const end = await session.submit(`[${by} calls ${name} over MCP]`);
+    const end = await session.submit(`[${by} calls ${name} over MCP]`, { source: 'api', note: false });
     stop();
     this.#session = null;
     const result = session.events().slice(before).map(knownEvent);

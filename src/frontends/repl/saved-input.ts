@@ -5,6 +5,7 @@ import { basename, dirname, join } from 'node:path';
 import { ensurePrivateDirectory } from '../../kernel/config/settings-file.js';
 import { isRecord } from '../../kernel/core/json.js';
 import type { Log, Schedule } from '../../kernel/core/runtime.js';
+import { isFromElsewhere } from '../../kernel/core/message-queue.js';
 import type { QueuedMessage, SessionPort } from '../../kernel/core/session-port.js';
 import type { SessionLog } from '../../kernel/core/store.js';
 import { readBounded, readBoundedText } from '../../kernel/disk/bounded-file.js';
@@ -246,7 +247,10 @@ export function createSavedQueue(
     store
       .setQueue(
         sessionId,
-        queue.map(({ screen: _here, ...message }) => ({ ...message, text: mask(message.text) })),
+        // What other processes sent is on the disk until an event has it.
+        queue
+          .filter((message) => !isFromElsewhere(message))
+          .map(({ screen: _here, ...message }) => ({ ...message, text: mask(message.text) })),
       )
       .catch((error: unknown) => {
         log({ at: 'queue', message: String(error) });

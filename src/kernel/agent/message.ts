@@ -1,5 +1,5 @@
 import { clampText, type ErrorCode, isError } from '../core/envelope.js';
-import type { ToolCallData } from '../core/event.js';
+import type { MessageSource, ToolCallData } from '../core/event.js';
 import { addAll } from '../core/lists.js';
 import type { KeptAttachments } from '../core/files/attached-formats.js';
 import type { Expand, Expansion, ExpansionCall, SentBy, TurnEnd } from '../core/session-port.js';
@@ -18,25 +18,27 @@ const mayExpand = /^[/$]|(?:^|[\s(])@(?:[\w-]+:|"[^"\n]*(?:\/"|(?:#L|:)\d|"(?:#L
 interface Message {
   readonly text: string;
   readonly expand: Expand | undefined;
+  readonly source?: MessageSource;
 }
 
 /** Records the message of the user. The text of a command is made first, for which calls may run. Returns how the
  * turn ended where the message was not recorded: a call was refused or could not be made, or the user interrupted. */
 export async function recordMessage(
   d: TurnDeps,
-  { text, expand }: Message,
+  { text, expand, source }: Message,
   signal: AbortSignal,
 ): Promise<TurnEnd | null> {
   const expansion = mayExpand.test(text) ? ((await expand?.(text)) ?? null) : null;
   if (typeof expansion === 'string') return unsent(expansion);
   if (expansion === null) {
-    await recordUser(d, { content: text, typed: text });
+    await recordUser(d, { content: text, typed: text, ...(source ? { data: { source } } : {}) });
     return null;
   }
   const ran = await runCalls(d, expansion, signal);
   if ('status' in ran) return ran;
   const { outputs, kept } = ran;
-  const data = expansion.command ? { command: expansion.command } : { typed: text };
+  const from = source ? { source } : {};
+  const data = expansion.command ? { command: expansion.command, ...from } : { typed: text, ...from };
   await recordUser(d, { content: expansion.text(outputs), typed: text, data, kept });
   return null;
 }

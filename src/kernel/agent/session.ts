@@ -1,7 +1,8 @@
 import { type ErrorEnvelope, isError } from '../core/envelope.js';
-import type { Event, EventDraft, ToolCallData } from '../core/event.js';
+import type { Event, EventDraft, MessageSource, ToolCallData } from '../core/event.js';
 import { type Form, type FormAnswer, isFormAnswer } from '../core/form.js';
 import type { ModelAnswer } from '../core/hooks.js';
+import { isFromElsewhere } from '../core/message-queue.js';
 import type { PermissionAnswer, Question, Rule } from '../core/policy.js';
 import { interruptedBefore, interruptedRunning, type ModelRef } from '../core/projection.js';
 import type { Fault, Price, Provider } from '../core/provider.js';
@@ -26,7 +27,7 @@ import { recordMessage, recordSent, runOwnCall } from './message.js';
 import { requestAnswer, requestSideAnswer, requestTitle, requestVerdict } from './request.js';
 import type { SideQuestionEnd } from './side-question.js';
 import { lastLimit, leaving, type PendingLimit, type WaitForLimit } from './limit-wait.js';
-import { continueTurn, runTurn } from './turn.js';
+import { continueTurn, recordWaiting, runTurn } from './turn.js';
 import { createRecorder, type Recorder } from './recorder.js';
 import { missingPart } from '../core/missing-part.js';
 
@@ -248,14 +249,16 @@ class LiveSession implements Session {
       ...((await news?.(this.events())) ?? []),
     ];
     await this.#recordNotes(told);
+    await recordWaiting(this.#deps(), this.#takeFromElsewhere(), signal);
     const end = await this.#safely(async () => {
       const isFirst = !this.#begun;
       this.#begun = true;
       const fault = await askAboutPrompt(this.#deps(), text, isFirst, signal);
       if (fault) return { status: 'failed', text: '', turns: 0, toolCalls: 0, denials: [], fault };
-      const refused = sentBy
-        ? await recordSent(this.#deps(), text, sentBy)
-        : await recordMessage(this.#deps(), { text, expand: this.#options.expand }, signal);
+      const refused =
+        sentBy && sentBy.typed !== true
+          ? await recordSent(this.#deps(), text, sentBy)
+          : await recordMessage(this.#deps(), { text, expand: this.#options.expand, ...this.#sender(sentBy) }, signal);
       const mode = policy.record?.(this.events()) ?? null;
       if (mode) await this.record.note(mode);
       return refused ?? (await runTurn(this.#deps(), signal));
@@ -276,6 +279,12 @@ class LiveSession implements Session {
     }
     if (this.#own) await this.#comeBack(this.#own);
     return end;
+  }
+
+  /** Returns the source of a message that a user wrote. The messages to an agent come from the model. */
+  #sender(sentBy: SentBy | undefined): { readonly source?: MessageSource } {
+    if (sentBy) return { source: sentBy.source };
+    return this.#options.models.ofAgent ? {} : { source: 'terminal' };
   }
 
   /** Records the notes for the model. Notes before a message reach the disk with it, and notes during an answer with
@@ -529,6 +538,7 @@ class LiveSession implements Session {
       role: () => (models.ofAgent ? 'subagent' : models.planning?.() === true ? 'plan' : 'main'),
       approval: this.#approval,
       takeSteering: () => this.#takeSteering(),
+      takeLate: () => (this.#queue.some(isSteeringFromElsewhere) ? this.#takeSteering() : []),
       takeNotes: () => this.#notes.splice(0),
       useFallbackModel: (other) => this.#stepIn(other),
     };
@@ -576,6 +586,13 @@ class LiveSession implements Session {
     return now;
   }
 
+  /** Takes what other processes sent before the turn began. */
+  #takeFromElsewhere(): readonly QueuedMessage[] {
+    const sent = this.#queue.filter(isFromElsewhere);
+    if (sent.length > 0) this.#setQueue(this.#queue.filter((message) => !isFromElsewhere(message)));
+    return sent;
+  }
+
   #setQueue(queue: readonly QueuedMessage[]): void {
     this.#queue = queue;
     this.#emit({ type: 'queue_changed', queue });
@@ -594,6 +611,10 @@ class LiveSession implements Session {
       }
     }
   }
+}
+
+function isSteeringFromElsewhere(message: QueuedMessage): boolean {
+  return message.when === 'steer' && isFromElsewhere(message);
 }
 
 /** The result of a call that the program's end left open. */

@@ -66,6 +66,11 @@ async function runLoop(d: TurnDeps, count: TurnState, signal: AbortSignal): Prom
     const status = ended(reply, signal);
     if (status) return end(status, reply.text, count, reply);
     if (reply.calls.length === 0 && reply.stop !== 'pause') {
+      const late = d.takeLate();
+      if (late.length > 0) {
+        await recordWaiting(d, late, signal);
+        continue;
+      }
       if (!(await mustGoOn(d, reply.text, count.extended, signal))) return end('completed', reply.text, count, reply);
       count.extended += 1;
       continue;
@@ -87,7 +92,16 @@ async function deliver(d: TurnDeps, signal: AbortSignal): Promise<void> {
   const notes = [...(d.tools.fileNotes?.(d.record.events()) ?? []), ...d.takeNotes()];
   for (const note of notes) await d.record.append({ kind: 'user', content: note, data: { note: true } });
   await tellInstructions(d, signal);
-  for (const message of d.takeSteering()) await steer(d, message, signal);
+  await recordWaiting(d, d.takeSteering(), signal);
+}
+
+/** Records messages that waited in the queue, unless a hook holds them back. */
+export async function recordWaiting(
+  d: TurnDeps,
+  messages: readonly QueuedMessage[],
+  signal: AbortSignal,
+): Promise<void> {
+  for (const message of messages) await steer(d, message, signal);
 }
 
 /** Records a message that came meanwhile, unless a hook holds it back. */

@@ -54,10 +54,18 @@ export interface QueuedMessage {
   readonly screen?: number;
 }
 
+/** A message from elsewhere that is kept on the disk until an event has it. */
+export interface KeptMessage extends QueuedMessage {
+  readonly id: string;
+  readonly source: MessageSource;
+}
+
 /** A part of the program that sends a message. `note`: the text is the program's own, not the user's. */
 export interface SentBy {
   readonly source: MessageSource;
   readonly note: boolean;
+  /** A user wrote it, so that commands in it are expanded. */
+  readonly typed?: true;
   /** Of a message from elsewhere. The event has it, so that the message is delivered once. */
   readonly id?: string;
 }
@@ -104,7 +112,8 @@ export interface SessionPort {
   readonly id: string;
   readonly cwd: string;
   ref(): ModelRef;
-  /** Runs one user turn. `source`: what sends the text in the user's place, as it is: no command in it is expanded.
+  /** Runs one user turn. `source`: the sender of the text; without it the user, at a terminal. What others send is
+   * taken as it is: no command in it is expanded, unless it is `typed`.
    * Rejects only where a turn is running already: queue the message instead. */
   submit(text: string, source?: SentBy): Promise<TurnEnd>;
   /** Ends the running turn; every open call gets a result. Does nothing when idle. `leaving`: the session is left, and a

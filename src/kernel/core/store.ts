@@ -1,7 +1,7 @@
 import type { Event } from './event.js';
 import type { ModelRef } from './projection.js';
 import type { SearchFilters } from './files/search-filters.js';
-import type { QueuedMessage } from './session-port.js';
+import type { KeptMessage, QueuedMessage } from './session-port.js';
 import type { TextTrace } from './text-trace.js';
 
 /** A directory that was moved with its contents. A path below `from` in an event up to `lastSeq` is now below `to`. */
@@ -110,6 +110,12 @@ export interface SessionLog {
   queue(sessionId: string): Promise<readonly QueuedMessage[]>;
   /** Replaces the waiting messages in one commit. Does nothing for a session that is not stored. */
   setQueue(sessionId: string, messages: readonly QueuedMessage[]): Promise<void>;
+  /** Keeps a message until it is dropped; the same message once. Resolves to false for a session that is not stored,
+   * which keeps none. */
+  keepMessage(sessionId: string, message: KeptMessage): Promise<boolean>;
+  /** Oldest first. */
+  keptMessages(sessionId: string): Promise<readonly KeptMessage[]>;
+  dropMessage(sessionId: string, id: string): Promise<void>;
   update(id: string, change: SessionChange): Promise<void>;
   acquire(sessionId: string): Promise<Lease>;
   close(): Promise<void>;

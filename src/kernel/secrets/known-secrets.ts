@@ -230,6 +230,7 @@ export function guardedStore(store: Store, source: SecretSource): Store {
         id,
         messages.map((message) => guard.deep(message)),
       ),
+    keepMessage: (id, message) => store.keepMessage(id, { ...message, text: guard.text(message.text) }),
     session: (id) => named(store.session(id)),
     newest: (cwd) => named(store.newest(cwd)),
     newestOfDirectory: (id) => named(store.newestOfDirectory(id)),

@@ -9,6 +9,7 @@ import { compactDatabase, replaceRow, type StoredRow } from './records.js';
 const columns: readonly (readonly [table: string, column: string])[] = [
   ['sessions', 'title'],
   ['queue', 'text'],
+  ['kept_messages', 'text'],
   ['stashed_prompts', 'text'],
   ['notes', 'content'],
   ['notes', 'tags'],

@@ -1,7 +1,7 @@
 import { parseJson } from '../core/json.js';
 import { hostname } from 'node:os';
 import { attachmentsOf, type Event, knownEvent, tookMs, typedText } from '../core/event.js';
-import type { QueuedMessage } from '../core/session-port.js';
+import type { KeptMessage, QueuedMessage } from '../core/session-port.js';
 import { isRecord } from '../core/json.js';
 import { aboutOf, type Filtered, letsThrough, noFilters, type SearchFilters } from '../core/files/search-filters.js';
 import type {
@@ -43,6 +43,7 @@ class MemoryStore implements Store {
   readonly #sessions = new Map<string, StoredSession>();
   readonly #leases = new Map<string, { readonly since: number }>();
   readonly #contents = new Map<string, Uint8Array>();
+  readonly #kept = new Map<string, readonly KeptMessage[]>();
   readonly #queues = new Map<string, readonly QueuedMessage[]>();
   #writes = 0;
 
@@ -72,6 +73,20 @@ class MemoryStore implements Store {
   setQueue: Store['setQueue'] = async (sessionId, messages) => {
     if (this.#sessions.has(sessionId)) this.#queues.set(sessionId, messages);
   };
+  keepMessage: Store['keepMessage'] = async (sessionId, message) => {
+    if (!this.#sessions.has(sessionId)) return false;
+    const kept = this.#kept.get(sessionId) ?? [];
+    if (!kept.some(({ id }) => id === message.id)) this.#kept.set(sessionId, [...kept, message]);
+    return true;
+  };
+  keptMessages: Store['keptMessages'] = async (sessionId) => this.#kept.get(sessionId) ?? [];
+  dropMessage: Store['dropMessage'] = async (sessionId, id) => {
+    const kept = this.#kept.get(sessionId) ?? [];
+    this.#kept.set(
+      sessionId,
+      kept.filter((message) => message.id !== id),
+    );
+  };
   blob: Store['blob'] = async (sha256) => this.#contents.get(sha256) ?? null;
   load: Store['load'] = async (sessionId) => [...(this.#sessions.get(sessionId)?.events ?? [])];
   tail: Store['tail'] = async (sessionId, count) =>
@@ -99,7 +114,7 @@ class MemoryStore implements Store {
   };
   remove: Store['remove'] = async (id) => {
     const agents = (await this.agentsOf(id)).map((row) => row.id);
-    for (const gone of [id, ...agents]) for (const map of [this.#sessions, this.#queues]) map.delete(gone);
+    for (const gone of [id, ...agents]) for (const map of [this.#sessions, this.#queues, this.#kept]) map.delete(gone);
     dropUnreferred(this.#contents, this.#sessions.values());
   };
   fork: Store['fork'] = async (parentId, row, uptoSeq = Number.MAX_SAFE_INTEGER) => {
@@ -475,7 +490,7 @@ export function spendingRow(row: SessionRow, event: Event): readonly SpendingRow
   if (kind !== 'usage' && kind !== 'tool_call' && kind !== 'user') return [];
   const data = recordOf(event.data);
   if (kind === 'tool_call' && data['by'] !== undefined) return [];
-  if (kind === 'user' && event.data !== null && data['command'] === undefined) return [];
+  if (kind === 'user' && data['note'] === true) return [];
   const count = (name: string): number => (typeof data[name] === 'number' ? data[name] : 0);
   return [
     {

@@ -9,13 +9,17 @@ const args = "json_extract(data_json, '$.function.arguments')";
 const output = "json_extract(data_json, '$.output')";
 
 /** `prompt`: the condition for the message that is the prompt of its session. `events`: where the events come from that
- * are counted; a row without `own` does not count. */
-function sessionsView(prompt: string, events = '(SELECT *, 1 AS own FROM events)'): string {
+ * are counted; a row without `own` does not count. `isPrompt`: the condition for a message that counts as a prompt. */
+function sessionsView(
+  prompt: string,
+  events = '(SELECT *, 1 AS own FROM events)',
+  isPrompt = 'e.data_json IS NULL',
+): string {
   return `CREATE VIEW v_sessions AS
 SELECT s.id, s.parent_id, s.cwd, s.title, s.provider, s.model, s.created_at, s.updated_at,
   (SELECT content FROM events p WHERE p.session_id = s.id AND p.kind = 'user'${prompt} ORDER BY p.seq LIMIT 1)
     AS prompt,
-  count(e.id) AS events, count(CASE WHEN e.own AND e.kind = 'user' AND e.data_json IS NULL THEN 1 END) AS prompts,
+  count(e.id) AS events, count(CASE WHEN e.own AND e.kind = 'user' AND ${isPrompt} THEN 1 END) AS prompts,
   count(CASE WHEN e.own AND e.kind = 'usage' THEN 1 END) AS requests,
       count(CASE WHEN e.own AND e.kind = 'tool_call' THEN 1 END) AS tool_calls,
   count(CASE WHEN e.own AND e.kind = 'tool_result' AND NOT json_extract(e.data_json, '$.success') THEN 1 END)
@@ -450,6 +454,9 @@ export const isOriginal = `NOT EXISTS (SELECT 1 FROM events o
       OR (o.data_json IS e.data_json AND o.content IS e.content
         AND (o.session_id = s.parent_id OR json_extract(e.data_json, '$.response_id') IS NOT NULL))))`;
 
+const countedEvents = `(SELECT e.*, iif(e.kind IN ${countedKinds}, ${isOriginal}, 1) AS own
+    FROM events e JOIN sessions s ON s.id = e.session_id)`;
+
 /** Forks and imports are counted once. */
 const copiesSchema = `
 CREATE INDEX events_counted ON events(created_at) WHERE kind IN ${countedKinds};
@@ -458,11 +465,7 @@ ${toolCallsView(` AND ${isOriginal}`)}
 DROP VIEW v_requests;
 ${requestsView(` WHERE ${isOriginal}`)}
 DROP VIEW v_sessions;
-${sessionsView(
-  promptCondition,
-  `(SELECT e.*, iif(e.kind IN ${countedKinds}, ${isOriginal}, 1) AS own
-    FROM events e JOIN sessions s ON s.id = e.session_id)`,
-)}`;
+${sessionsView(promptCondition, countedEvents)}`;
 
 /** Lets a search find side questions. */
 const sideQuestionSchema = `
@@ -473,6 +476,16 @@ ${searchTextView({
 })}
 DROP INDEX events_found;
 ${foundIndex(foundKinds)}`;
+
+/** Adds the messages of other processes that are kept until an event has them. Messages have a source, so that data is no
+ * sign of a note. */
+const keptSchema = `
+CREATE TABLE kept_messages(
+  position INTEGER PRIMARY KEY, session_id TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
+  id TEXT NOT NULL, text TEXT NOT NULL, source TEXT NOT NULL,
+  when_ TEXT NOT NULL CHECK (when_ IN ('steer', 'after')), UNIQUE (session_id, id));
+DROP VIEW v_sessions;
+${sessionsView(promptCondition, countedEvents, "json_extract(e.data_json, '$.note') IS NOT 1")}`;
 
 /** Numbered from 1 and append-only: the meaning of a released entry never
  * changes. `PRAGMA user_version` is the number of the last one applied.
@@ -511,6 +524,7 @@ const migrations: readonly Migration[] = [
   { sql: smallSchema },
   { sql: copiesSchema },
   { sql: sideQuestionSchema },
+  { sql: keptSchema },
 ];
 
 /** The schema this program writes. */

@@ -102,7 +102,7 @@ export function readSpending({ sql }: Connection, { since = 0, cwd }: RecordScop
      FROM events e JOIN sessions s ON s.id = e.session_id
      WHERE (e.kind = 'usage' OR (s.kind IS NULL AND (
            (e.kind = 'tool_call' AND json_extract(e.data_json, '$.by') IS NULL)
-           OR (e.kind = 'user' AND (e.data_json IS NULL OR json_extract(e.data_json, '$.command') IS NOT NULL)))))
+           OR (e.kind = 'user' AND json_extract(e.data_json, '$.note') IS NOT 1))))
        AND e.created_at >= ? AND (? IS NULL OR s.cwd = ?) AND ${isOriginal}
      ORDER BY 1, e.id`,
   ).all(since, cwd ?? null, cwd ?? null);

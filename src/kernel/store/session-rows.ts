@@ -3,7 +3,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isRecord } from '../core/json.js';
-import type { QueuedMessage } from '../core/session-port.js';
+import type { KeptMessage, QueuedMessage } from '../core/session-port.js';
 import {
   type DirectoryMove,
   type LeaseHolder,
@@ -384,6 +384,40 @@ export function readQueue({ sql }: Connection, sessionId: string): readonly Queu
   )
     .all(sessionId)
     .map((row) => ({ text: row.text, when: row.when_ }));
+}
+
+/** Keeps a message, the same one once. Returns false for a session that is not stored. */
+export function keepMessage(
+  { db, sql }: Connection,
+  sessionId: string,
+  { id, text, source, when }: KeptMessage,
+): boolean {
+  return db
+    .transaction(() => {
+      if (sql('SELECT 1 FROM sessions WHERE id = ?').get(sessionId) === undefined) return false;
+      sql('INSERT OR IGNORE INTO kept_messages (session_id, id, text, source, when_) VALUES (?, ?, ?, ?, ?)').run(
+        sessionId,
+        id,
+        wellFormed(text),
+        source,
+        when,
+      );
+      return true;
+    })
+    .immediate();
+}
+
+/** Oldest first. */
+export function readKeptMessages({ sql }: Connection, sessionId: string): readonly KeptMessage[] {
+  return sql<Omit<KeptMessage, 'when'> & { readonly when_: KeptMessage['when'] }>(
+    'SELECT id, text, source, when_ FROM kept_messages WHERE session_id = ? ORDER BY position',
+  )
+    .all(sessionId)
+    .map(({ id, text, source, when_ }) => ({ id, text, source, when: when_ }));
+}
+
+export function dropMessage({ sql }: Connection, sessionId: string, id: string): void {
+  sql('DELETE FROM kept_messages WHERE session_id = ? AND id = ?').run(sessionId, id);
 }
 
 /** The sessions written to last are remembered. */

@@ -32,6 +32,9 @@ import {
   inUse,
   listSessions,
   newestSession,
+  dropMessage,
+  keepMessage,
+  readKeptMessages,
   readQueue,
   readSession,
   recentSessions,
@@ -235,6 +238,14 @@ class SqliteStore implements Store {
   setQueue: Store['setQueue'] = (sessionId, messages) =>
     this.#write((connection) => {
       writeQueue(connection, sessionId, messages);
+    });
+  keepMessage: Store['keepMessage'] = (sessionId, message) =>
+    this.#write((connection) => keepMessage(connection, sessionId, message));
+  keptMessages: Store['keptMessages'] = (sessionId) =>
+    this.#read((connection) => readKeptMessages(connection, sessionId));
+  dropMessage: Store['dropMessage'] = (sessionId, id) =>
+    this.#write((connection) => {
+      dropMessage(connection, sessionId, id);
     });
   blob: Store['blob'] = (sha256) => this.#read((connection) => readBlob(connection, sha256, this.#seal));
   load: Store['load'] = async (sessionId) => {

@@ -70,7 +70,11 @@ async function owned(data = temporary()) {
       log: (entry: { readonly message: string }) => logged.push(entry.message),
       guard: { text: (text: string) => text.replace('hunter2', '[secret]') },
     },
-    store: { session: () => Promise.resolve({ title: 'A title' }) },
+    store: {
+      session: () => Promise.resolve({ title: 'A title' }),
+      keepMessage: () => Promise.resolve(true),
+      keptMessages: () => Promise.resolve([]),
+    },
     row: { id: 'one', title: null },
   };
   const owner = openOwner(session, parts as unknown as Parameters<typeof openOwner>[1]);
@@ -197,7 +201,7 @@ test('a follower that did not read gets the state once it reads again, and holds
   expect(whole).toBe(8 * part.length);
 });
 
-test('a message waits for the running turn, once, without secrets; without a turn and a screen it is refused', async () => {
+test('a message waits for the running turn, once, without secrets; without a turn and a screen it is kept', async () => {
   const { files, emit, queue, done } = await owned();
   const client = await connect(files, 'send');
   const message = { type: 'message', ref: 'm1', text: 'use hunter2', source: 'send', when: 'steer' } as const;
@@ -210,7 +214,7 @@ test('a message waits for the running turn, once, without secrets; without a tur
   expect(done).toEqual(['interrupted']);
   expect(await client.request({ ...message, ref: 'm3', source: 'terminal' })).toMatchObject({ code: 'failed' });
   emit(turnEnd);
-  expect(await client.request({ ...message, ref: 'm4' })).toMatchObject({ code: 'failed' });
+  expect(await client.request({ ...message, ref: 'm4' })).toEqual({ type: 'done', ref: 'm4', kept: true });
 });
 
 const question = (command: string): Question =>

@@ -16,6 +16,7 @@ CREATE INDEX sessions_dir_id ON sessions(dir_id) WHERE dir_id IS NOT NULL;
 DROP INDEX events_cost;
 CREATE INDEX events_cost ON events(session_id, json_extract(data_json, '$.cost_usd')) WHERE kind = 'usage';
 DROP TABLE leases;
+DROP TABLE kept_messages;
 CREATE TABLE leases(
      session_id TEXT PRIMARY KEY, token TEXT NOT NULL, pid INTEGER NOT NULL, host TEXT NOT NULL,
      machine TEXT, started TEXT, since INTEGER NOT NULL);

@@ -37,6 +37,7 @@ async function firstVersion(file: string, events: readonly Event[]): Promise<str
     'DROP TABLE IF EXISTS blobs',
     'DROP TABLE IF EXISTS blob_refs',
     'DROP TABLE IF EXISTS queue',
+    'DROP TABLE IF EXISTS kept_messages',
   ])
     db.exec(sql);
   db.exec('DROP INDEX sessions_agents; DROP INDEX events_agent_cost');

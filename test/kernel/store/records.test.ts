@@ -173,7 +173,7 @@ describe.each(stores)('the record of the %s store', (name, open) => {
       event(1, { createdAt: 1001 }),
       usage(2, { response_id: 'r2', ...counted, cache_read_tokens: 2, cost_usd: 0.5 }),
       call(3, 'a'),
-      event(4, { data: { from: 'command' }, createdAt: 1004 }),
+      event(4, { data: { note: true }, createdAt: 1004 }),
       usage(5, { response_id: 'other', ...counted, cache_read_tokens: 0, cost_usd: null }),
     ]);
     await stored(store, [event(1, { createdAt: 1001 })], '/elsewhere');
