@@ -209,6 +209,12 @@ function mayGoOnWithObject(text: string): boolean {
   return inString || last === ':' || last === '[' || last === ',';
 }
 
+/** Returns true where an object has a field that is not known. */
+export function hasOthers(value: Readonly<Record<string, unknown>>, known: ReadonlySet<string>): boolean {
+  for (const name of Object.keys(value)) if (!known.has(name)) return true;
+  return false;
+}
+
 /** Returns the fields of `value` that are not `known` and hold something. */
 export function unknownFields(value: Readonly<Record<string, unknown>>, known: ReadonlySet<string>): JsonObject {
   return Object.fromEntries(

@@ -1,6 +1,6 @@
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import { WireAnswer, chatUsage, type Finish, parseData, plainText, type Reported } from './answer.js';
-import { type CallPiece, createCallPieces, mergeFields, unknownFields } from './call-pieces.js';
+import { type CallPiece, createCallPieces, hasOthers, mergeFields, unknownFields } from './call-pieces.js';
 import { isFailure } from './fault.js';
 import { givenReason } from './finish-reasons.js';
 import type { WireFields, ServerEvent, StreamDecoder, Wire, WireChunk } from './wire.js';
@@ -96,7 +96,8 @@ class ChatStream implements StreamDecoder {
       this.#isRefused = true;
       this.#answer.say('text', delta.refusal);
     }
-    this.#keep(sealedFields(delta));
+    // Nearly all of the thousands of deltas have nothing but known fields.
+    if (hasOthers(delta, messageFields)) this.#keep(sealedFields(delta));
     this.#called(delta);
   }
 

@@ -123,6 +123,9 @@ const sentenceFields = [...failureFields, 'description', 'reason', 'title'] as c
 /** The fields that hold the error of an answer. */
 const errorFields = ['error', 'errors', 'err', 'fault', 'base_resp', 'exception'] as const;
 
+/** The fields that hold a part of an answer. */
+const answerFields = ['choices', 'content', 'output', 'response', 'delta', 'item'] as const;
+
 /** Reads what a server says about a failure, in any vendor's shape: `{error: {…}}`, `{error: "…"}`, `[{error}]`,
  * `{errors: […]}`, `{message}`, `{detail}`, a text, and the wrappers of gateways. */
 function readError(value: unknown, depth: number): ErrorFacts {
@@ -192,12 +195,14 @@ export function isFailure(value: unknown): boolean {
   if (typeof value === 'string') return value.trim() !== '';
   if (Array.isArray(value)) return value.length > 0 && isFailure(value[0]);
   if (!isRecord(value)) return false;
-  if (errorFields.some((name) => isError(value[name]))) return true;
+  for (const name of errorFields) if (value[name] !== undefined && isError(value[name])) return true;
   if (value.object === 'error' || value.type === 'error' || value.success === false) return true;
-  const isAnswer = ['choices', 'content', 'output', 'response', 'delta', 'item'].some(
-    (name) => isRecord(value[name]) || (Array.isArray(value[name]) && value[name].length > 0),
-  );
-  return !isAnswer && (failureFields.some((name) => saysSomething(value[name])) || /^[45]\d\d$/.test(word(value.code)));
+  for (const name of answerFields) if (holdsSomething(value[name])) return false;
+  return failureFields.some((name) => saysSomething(value[name])) || /^[45]\d\d$/.test(word(value.code));
+}
+
+function holdsSomething(value: unknown): boolean {
+  return Array.isArray(value) ? value.length > 0 : isRecord(value);
 }
 
 function saysSomething(value: unknown): boolean {
