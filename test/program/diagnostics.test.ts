@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 
-import { type Behaviour, installDouble, logged } from '../features/diagnostics/edited-project.js';
+import { type Behaviour, installDouble, logged, withNodeAlone } from '../features/diagnostics/edited-project.js';
 import { agent, atTerminal, lines, place, repl, script } from './inside.js';
 
 /** A project whose Python files the double checks. */
@@ -54,7 +54,7 @@ test.each([
 
 test('without a server a result is what it is without the feature', async () => {
   const at = project();
-  at.env.PATH = process.env['PATH'] ?? '';
+  at.env.PATH = withNodeAlone();
   const on = await results(at, rename);
   at.file('a.py', '# defines add\n');
   expect(await results(at, rename, '--set', 'tools.diagnostics=false')).toEqual(on);
@@ -87,6 +87,7 @@ test('the server of the project starts once the user trusts it, and is listed wi
 test('errors found after the result reach the model as a note, and /diagnostics shows the servers', async () => {
   const release = join(dirname(place().work), 'go');
   const at = project({ holdUntil: release });
+  at.env.PATH = [at.env.PATH.split(':')[0], withNodeAlone()].join(':');
   const model = script(at, [...rename, { text: 'Seen.' }]);
   const { stdout } = await repl(
     at,

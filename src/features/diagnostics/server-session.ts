@@ -188,6 +188,9 @@ export class ServerSession {
     await this.#refresh(changed.path);
     const document = this.#show(changed.path, changed.after);
     if (document.first === undefined) document.first = changed.before;
+    // clangd checks the files that include a header again when that is saved.
+    if (document.version === 1)
+      this.#connection?.notify('textDocument/didSave', { textDocument: { uri: document.uri } });
     this.#connection?.notify('workspace/didChangeWatchedFiles', {
       changes: [{ uri: document.uri, type: changed.before === null ? 1 : 2 }],
     });

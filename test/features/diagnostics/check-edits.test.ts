@@ -113,6 +113,14 @@ test('files of other languages, outside of the project and without a server star
   expect(state('pyright')).toMatchObject({ state: 'waiting' });
 });
 
+test('a server hears of each edit that the file is saved, the first one too: a header is checked in other files then', async () => {
+  const log = join(tree(), 'log');
+  const { edit } = python({ 'a.py': '# one\n' }, { log, logsSaves: true });
+  await edit('a.py', '# one', '# two');
+  await edit('a.py', '# two', '# three');
+  expect(logged(log).filter(({ saved }) => saved !== undefined)).toEqual([{ saved: 'a.py' }, { saved: 'a.py' }]);
+});
+
 test('a server is started once, with the first edit, and gets the packages of the project', async () => {
   const log = join(tree(), 'log');
   const asksFor = [{ section: 'python.analysis' }, { section: 'other' }];

@@ -1,9 +1,11 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { editedProject } from './edited-project.js';
 import { realLanguageServers } from './real-language-servers.js';
 
 const { path, found } = realLanguageServers();
+const systemPath = (process.env['PATH'] ?? '').split(':');
 const isThere = found();
 const hasSandbox = existsSync('/usr/bin/bwrap');
 const cases = 3;
@@ -106,14 +108,104 @@ const python = {
   ] satisfies readonly Break[],
 };
 
-test.skipIf(!isThere).each([
-  ['typescript-language-server', typescript],
-  ['pyright', python],
-] as const)(
+const c = {
+  files: {
+    'compile_flags.txt': '-std=c11\n-Wall\n',
+    'shop.h': [
+      '#ifndef SHOP_H\n#define SHOP_H\n#include <stddef.h>\n',
+      'typedef struct {\n  const char *name;\n  int cents;\n} Item;\n',
+      'typedef struct {\n  Item items[8];\n  size_t count;\n} Cart;\n',
+      'int total(const Item *items, size_t count);\nvoid add(Cart *cart, Item item);\nint sum(const Cart *cart);\n#endif\n',
+    ].join('\n'),
+    'shop.c': [
+      '#include "shop.h"\n',
+      'int total(const Item *items, size_t count) {\n  int all = 0;\n  for (size_t i = 0; i < count; i++) all += items[i].cents;\n  return all;\n}\n',
+      'void add(Cart *cart, Item item) {\n  cart->items[cart->count++] = item;\n}\n',
+      'int sum(const Cart *cart) {\n  return total(cart->items, cart->count);\n}\n',
+    ].join('\n'),
+    'show.c': [
+      '#include <stdio.h>\n#include "shop.h"\n',
+      'int main(void) {\n  Cart cart = {.count = 0};\n  add(&cart, (Item){.name = "book", .cents = 100});\n  printf("sum: %d\\n", sum(&cart));\n  return 0;\n}\n',
+    ].join('\n'),
+  },
+  breaks: [
+    ['shop.c', 'items[i].cents', 'items[i].cent'],
+    ['shop.c', 'return all;', 'return alls;'],
+    ['shop.c', 'total(cart->items', 'total(cart.items'],
+    ['shop.c', 'cart->items[cart->count++] = item', 'cart->items[cart->count++] = item.name'],
+    ['shop.c', 'int all = 0;', 'int all = 0'],
+    ['shop.c', 'all += items', 'all + = items'],
+    ['shop.c', 'void add(Cart *cart, Item item)', 'void add(Cart *cart, int item)'],
+    ['shop.c', '#include "shop.h"', '#include "shopp.h"'],
+    ['shop.c', 'int sum(const Cart *cart)', 'int sum(Cart *cart)'],
+    ['shop.c', 'size_t i = 0;', 'sizet i = 0;'],
+    ['shop.c', 'cart->items, cart->count', 'cart->items, 1, cart->count'],
+    ['shop.h', 'int cents;', 'int prices;', 'shop.c'],
+    ['shop.h', '} Cart;', '} Basket;'],
+    ['shop.h', 'const char *name;', 'const char *title;', 'show.c'],
+    ['shop.h', 'int sum(const Cart *cart);', 'int sum(const Cart *cart, int factor);', 'show.c'],
+    ['shop.h', 'void add(Cart *cart, Item item);', 'void add(Cart cart, Item item);', 'show.c'],
+    ['show.c', '.cents = 100', '.cent = 100'],
+    ['show.c', 'sum(&cart)', 'sum(cart)'],
+    ['show.c', 'return 0;', 'return 0);'],
+    ['show.c', 'Cart cart =', 'Carts cart ='],
+  ] satisfies readonly Break[],
+};
+
+const go = {
+  files: {
+    'go.mod': 'module example.com/shop\n\ngo 1.19\n',
+    'shop/shop.go': [
+      'package shop\n',
+      'type Item struct {\n\tName  string\n\tCents int\n}\n',
+      'var Kinds = []string{"book", "cup"}\n',
+      'func Total(items []Item) int {\n\tall := 0\n\tfor _, item := range items {\n\t\tall += item.Cents\n\t}\n\treturn all\n}\n',
+      'type Cart struct {\n\titems []Item\n}\n',
+      'func (c *Cart) Add(item Item) {\n\tc.items = append(c.items, item)\n}\n',
+    ].join('\n'),
+    'shop/sum.go': 'package shop\n\nfunc (c *Cart) Sum() int {\n\treturn Total(c.items)\n}\n',
+    'main.go': [
+      'package main\n',
+      'import (\n\t"fmt"\n\n\t"example.com/shop/shop"\n)\n',
+      'func main() {\n\tcart := &shop.Cart{}\n\tcart.Add(shop.Item{Name: shop.Kinds[0], Cents: 100})\n\tfmt.Println("sum:", cart.Sum())\n}\n',
+    ].join('\n'),
+  },
+  breaks: [
+    ['shop/shop.go', 'item.Cents', 'item.Cent'],
+    ['shop/shop.go', 'return all', 'return alls'],
+    ['shop/shop.go', 'all := 0', 'all := ""'],
+    ['shop/shop.go', 'append(c.items, item)', 'append(c.items, item, 1)'],
+    ['shop/shop.go', 'func Total(items []Item) int {', 'func Total(items []Item) int'],
+    ['shop/shop.go', 'range items', 'range itemz'],
+    ['shop/shop.go', '(item Item) {', '(item Items) {'],
+    ['shop/shop.go', 'Cents int', 'Cents string'],
+    ['shop/shop.go', 'func Total(', 'func Totals(', 'shop/sum.go'],
+    ['shop/shop.go', '\titems []Item', '\tgoods []Item', 'shop/sum.go'],
+    ['shop/shop.go', 'Name  string', 'Title string', 'main.go'],
+    ['shop/shop.go', 'var Kinds = []string{"book", "cup"}', 'var Kinds = []int{1, 2}', 'main.go'],
+    ['shop/shop.go', ') Add(', ') Put(', 'main.go'],
+    ['shop/sum.go', ') Sum() int', ') Sum() string'],
+    ['shop/sum.go', ') Sum()', ') Summ()', 'main.go'],
+    ['shop/sum.go', 'c.items', 'c.goods'],
+    ['main.go', 'shop.Cart{}', 'shop.Basket{}'],
+    ['main.go', 'Cents: 100', 'Cents: "100"'],
+    ['main.go', '"example.com/shop/shop"', '"example.com/shop/shopp"'],
+    ['main.go', 'cart.Sum())', 'cart.Sum()))'],
+  ] satisfies readonly Break[],
+};
+
+const onPath = (program: string): boolean => spawnSync(program, ['version']).error === undefined;
+const ofSystem = [
+  ['clangd', c, onPath('clangd')],
+  ['gopls', go, onPath('gopls') && onPath('go')],
+] as const;
+for (const [name, , isFound] of ofSystem) if (!isFound) console.log(`${name} is not installed: 1 case skipped`);
+
+test.each([['typescript-language-server', typescript, isThere], ['pyright', python, isThere], ...ofSystem] as const)(
   '%s: each of 20 edits that break something is reported, and its repair reports nothing',
   { timeout: 300_000 },
   async (name, { files, breaks }) => {
-    const { edit, state } = editedProject(files, { path: [path] });
+    const { edit, state } = editedProject(files, { path: [path, ...systemPath] });
     const reported: string[] = [];
     for (const [file, before, after, broken = file] of breaks as readonly Break[]) {
       const finding = await edit(file, before, after);
@@ -128,7 +220,10 @@ test.skipIf(!isThere).each([
 );
 
 test.skipIf(!isThere || !hasSandbox)('both run in the sandbox', { timeout: 300_000 }, async () => {
-  const { edit } = editedProject({ ...typescript.files, ...python.files }, { path: [path], isConfined: true });
+  const { edit } = editedProject(
+    { ...typescript.files, ...python.files },
+    { path: [path, ...systemPath], isConfined: true },
+  );
   const [inTypescript] = [(await edit('src/shop.ts', 'items.reduce', 'items.reduc'))?.facts['diagnostics']].flat();
   expect(inTypescript).toMatch(/^src\/shop\.ts:\d+:\d+ error TS2551/);
   const [inPython] = [(await edit('shop.py', 'item.cents for', 'item.cent for'))?.facts['diagnostics']].flat();

@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
@@ -14,6 +14,7 @@ const double = fileURLToPath(new URL('../../../fixtures/language-servers/scripte
 export interface Behaviour {
   readonly ask?: 'typescript' | 'pull' | 'push';
   readonly log?: string | undefined;
+  readonly logsSaves?: boolean;
   readonly holdUntil?: string;
   readonly ignores?: readonly string[];
   readonly exitOn?: string;
@@ -38,7 +39,7 @@ export function installDouble(folder: string, ...names: readonly string[]): stri
 
 export interface ProjectOptions {
   readonly behaviour?: Behaviour;
-  /** Folders for PATH, before that of Node; relative ones are in the project. */
+  /** Folders for PATH, before one that has Node alone; relative ones are in the project. */
   readonly path?: readonly string[];
   readonly trust?: ProjectTrust;
   readonly waitMs?: number;
@@ -58,7 +59,7 @@ export function editedProject(files: Readonly<Record<string, string>>, options: 
   const notes: string[] = [];
   let onNote = (_note: string): void => undefined;
   const folders = (options.path ?? []).map((folder) => resolve(cwd, folder));
-  const path = [...folders, process.env['PATH'] ?? ''].join(':');
+  const path = [...folders, withNodeAlone()].join(':');
   const checks = new EditChecks({
     open: options.isConfined ? confined(cwd) : processes.open,
     root: cwd,
@@ -98,6 +99,13 @@ export function editedProject(files: Readonly<Record<string, string>>, options: 
     },
     state: (name: string) => checks.states().find((state) => state.name === name),
   };
+}
+
+/** Returns a folder that has no program but Node: servers that this machine has are not found there. */
+export function withNodeAlone(): string {
+  const folder = tree();
+  symlinkSync(process.execPath, join(folder, 'node'));
+  return folder;
 }
 
 /** Starts processes in the sandbox of a workspace. */
