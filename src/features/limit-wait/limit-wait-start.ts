@@ -2,6 +2,8 @@ import { pendingLimit, type WaitForLimit } from '../../kernel/agent/limit-wait.j
 import type { Session } from '../../kernel/agent/session.js';
 import type { ReplNotices, RunHost } from '../../kernel/console/feature.js';
 import { keptWait, longestLimitWait, usualLimitWaitMs } from '../../kernel/console/limit-option.js';
+import { limitTime } from '../../kernel/console/limit-times.js';
+import { printError } from '../../kernel/console/print.js';
 import type * as code from './limit-wait-code.js';
 import type { LimitRules, LimitWaits } from './limit-parts.js';
 
@@ -14,13 +16,18 @@ export function openLimitWaits(host: RunHost, load: LoadWaits): LimitWaits {
   let screen: ReplNotices | null = null;
   const wanted = new Set<string>();
   const sessions = new Set<Session>();
+  /** The waits that continue in the background, by session. */
+  const kept = new Map<string, number>();
   const waitForLimit: WaitForLimit = async (limit, session, signal) => {
     const { waitOutLimit } = await load();
     return await waitOutLimit(limit, session, {
       rules,
       isRepl: screen !== null,
       isWanted: wanted.delete(session.id),
-      keep: async (until) => await (await load()).keepWait(host, session.id, until),
+      keep: async (until) => {
+        const isKept = await (await load()).keepWait(host, session.id, until);
+        if (isKept) kept.set(session.id, until);
+      },
       signal,
     });
   };
@@ -53,6 +60,13 @@ export function openLimitWaits(host: RunHost, load: LoadWaits): LimitWaits {
         return () => {
           sessions.delete(session);
         };
+      },
+      close: () => {
+        if (screen === null) return;
+        for (const until of kept.values())
+          printError(
+            `The wait for the usage limit continues in the background until ${limitTime(until, Date.now())}.\n`,
+          );
       },
     },
   };

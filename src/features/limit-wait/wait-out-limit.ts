@@ -9,8 +9,8 @@ interface WaitParts {
   readonly isRepl: boolean;
   /** The user has asked for this wait. */
   readonly isWanted: boolean;
-  /** Has the session continue in the background at a time (Unix milliseconds). Returns false where that cannot be. */
-  readonly keep: (until: number) => Promise<boolean>;
+  /** Has the session continue in the background at a time (Unix milliseconds), where it outlives this process. */
+  readonly keep: (until: number) => Promise<void>;
   readonly signal: AbortSignal;
 }
 
@@ -34,14 +34,17 @@ class LimitWait {
   readonly #limit: ReachedLimit;
   readonly #session: LimitedSession;
   readonly #parts: WaitParts;
+  /** When the request is sent again, in Unix milliseconds, and when the limit is over for those who read it. */
   readonly #until: number;
+  readonly #shown: number;
 
   constructor(limit: ReachedLimit, session: LimitedSession, parts: WaitParts) {
     this.#limit = limit;
     this.#session = session;
     this.#parts = parts;
     const soonest = limit.again === 0 ? 0 : Math.min(againMs * 2 ** (limit.again - 1), longestAgainMs);
-    this.#until = Math.max(limit.retryAt + graceMs, this.#now() + soonest);
+    this.#shown = Math.max(limit.retryAt, this.#now() + soonest);
+    this.#until = this.#shown + graceMs;
   }
 
   async run(): Promise<boolean> {
@@ -101,7 +104,9 @@ class LimitWait {
               value: 'wait',
               key: 'w',
               label:
-                this.#until > this.#now() ? `Wait until ${this.#time()} and continue` : 'Continue where it stopped',
+                this.#limit.retryAt > this.#now()
+                  ? `Wait until ${this.#time()} and continue`
+                  : 'Continue where it stopped',
               about: 'Messages that you send meanwhile are sent with it. /model continues with another model at once.',
             },
             { value: 'stop', label: 'Stop here', about: '/wait waits later.' },
@@ -113,7 +118,7 @@ class LimitWait {
 
   async #wait(): Promise<boolean> {
     const { emit } = this.#session;
-    emit({ type: 'limit_waiting', until: this.#until, provider: this.#limit.provider });
+    emit({ type: 'limit_waiting', until: this.#shown, provider: this.#limit.provider });
     const outcome = await this.#outcome();
     const continued = outcome === 'over' || outcome === 'model';
     if (outcome === 'left') await this.#parts.keep(this.#until);
@@ -185,10 +190,10 @@ class LimitWait {
     return `Usage limit of ${this.#limit.provider} ${what}: ${then}.`;
   }
   #time(): string {
-    return limitTime(this.#limit.retryAt, this.#now());
+    return limitTime(this.#shown, this.#now());
   }
   #span(): string {
-    return `in ${limitSpan(this.#limit.retryAt - this.#now())}`;
+    return `in ${limitSpan(this.#shown - this.#now())}`;
   }
   #now(): number {
     return this.#session.host.now();

@@ -485,10 +485,17 @@ async function requestInTime(d: TurnDeps, toolChoice: 'auto' | 'none', signal: A
   for (let again = 0; ; again++) {
     const reply = await requestOrStepIn(d, toolChoice, signal);
     if (reply.fault === undefined || signal.aborted) return reply;
-    if (!(await waitOut(d, reply.fault, again, signal)) || signal.aborted) return reply;
+    const isOver = await waitOut(d, reply.fault, again, signal);
+    if (signal.aborted) return withoutFault(reply);
+    if (!isOver) return reply;
     await comeBack(d);
     await afterWait(d, signal);
   }
+}
+
+/** The user has ended the wait, or left it: the turn is interrupted, and has not failed. */
+function withoutFault({ fault: _, ...reply }: Reply): Reply {
+  return reply;
 }
 
 /** Records what came meanwhile. An answer that the limit has cut is not part of a request without a message behind it. */
