@@ -433,7 +433,7 @@ test('the linter refuses a list that is spread into arguments, and allows one wh
 
 test('JSON is parsed in one place, which bounds its depth', () => {
   // The page of a session runs in a browser.
-  const others = ['kernel/core/json.ts', 'frontends/viewers/session-page.ts'];
+  const others = ['kernel/core/json.ts', 'frontends/viewers/page-scripts.ts'];
   const callers = readSources(root)
     .filter((source) => /\bJSON\.parse\b(?!`)/.test(source.text))
     .map((source) => relative(root, source.path));

@@ -27,7 +27,7 @@ export const record: readonly Section[] = [
         load: async () => (await load()).watchSession,
       },
       {
-        line: ['serve', 'Serve all sessions as live web pages on this machine'],
+        line: ['serve', 'Serve all sessions on this machine, as web pages and an HTTP API'],
         load: async () => (await load()).servePages,
       },
       {

@@ -38,12 +38,15 @@ export const showSchema: CommandHandler = {
   },
 };
 
-/** `agent serve`: the same in a browser, with the whole record. */
+/** `agent serve`: the same in a browser, with the whole record, and for programs. */
 export const servePages: CommandHandler = {
   line: {
     example: 'agent serve --port 7420',
-    options: (command) => command.option('--port <n>', 'on this port of 127.0.0.1; without it, on any free one'),
-    run: async ({ doors }, _words, { port }) =>
-      await doors.pages({ port: typeof port === 'string' ? countOption(port, '--port', 0) : 0 }),
+    options: (command) =>
+      command
+        .option('--port <n>', 'on this port of 127.0.0.1; without it, on any free one')
+        .option('--json', 'print the address and the token as one line of JSON'),
+    run: async ({ doors }, _words, { port, json }) =>
+      await doors.pages({ port: typeof port === 'string' ? countOption(port, '--port', 0) : 0, json: json === true }),
   },
 };

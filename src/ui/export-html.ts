@@ -124,7 +124,7 @@ function inner(entry: ExportEntry, markup: Markup, isLive: boolean): string {
     case 'system':
       return `<details><summary>System prompt</summary>${pre(entry.text)}</details>`;
     case 'user':
-      return `<div class="user plain">${escaped(entry.text)}${markup.attached(entry.attachments ?? [])}</div>`;
+      return `<div class="user plain">${escaped(entry.text)}${markup.attached(entry.attachments ?? [])}${fromLine(entry.from)}</div>`;
     case 'note':
       return `<details class="note"><summary>Told the model: ${noteStart(entry.text)}</summary>${pre(entry.text)}</details>`;
     case 'assistant':
@@ -142,6 +142,10 @@ function inner(entry: ExportEntry, markup: Markup, isLive: boolean): string {
     default:
       return entry satisfies never;
   }
+}
+
+function fromLine(from: string | undefined): string {
+  return from === undefined ? '' : `<span class="from">${escaped(from)}</span>`;
 }
 
 /** Shows a call in its own language, as the terminal does, with its raw arguments folded away. */

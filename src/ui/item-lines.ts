@@ -15,7 +15,7 @@ export function itemLines(
 ): readonly string[] {
   switch (item.type) {
     case 'user':
-      return userLines(item.text, item.seq, style);
+      return userLines(item, style);
     case 'reasoning':
       return reasoningLines(item.text, style);
     case 'result':
@@ -33,10 +33,14 @@ export function itemLines(
   }
 }
 
-function userLines(text: string, seq: number, style: ItemStyle): string[] {
+function userLines({ text, seq, from }: Extract<TranscriptItem, { type: 'user' }>, style: ItemStyle): string[] {
   const { glyphs, paint } = style.theme;
+  const lines = sentLines(text, seq, style);
   return band(
-    sentLines(text, seq, style).map((line, index) => (index === 0 ? paint('prompt', glyphs.prompt) + line : line)),
+    [
+      ...lines.map((line, index) => (index === 0 ? paint('prompt', glyphs.prompt) + line : line)),
+      ...(from === undefined ? [] : [paint('dim', `  ${from}`)]),
+    ],
     style.theme,
   );
 }

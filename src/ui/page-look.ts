@@ -144,6 +144,12 @@ pre {
   padding: 0.75rem 1rem;
   font-weight: 500;
 }
+.from {
+  display: block;
+  color: var(--dim);
+  font-size: 0.75rem;
+  font-weight: 400;
+}
 .text {
   overflow-wrap: anywhere;
 }
@@ -431,7 +437,7 @@ const search = () => {
 };
 find.addEventListener('input', search);
 addEventListener('keydown', (event) => {
-  if (event.key === '/' && document.activeElement !== find) {
+  if (event.key === '/' && !event.target.closest?.('input, textarea')) {
     event.preventDefault();
     find.focus();
   }

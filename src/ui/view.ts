@@ -5,11 +5,13 @@ import type { Question } from '../kernel/core/policy.js';
 import type { AgentEvent, QueuedMessage, TurnEnd } from '../kernel/core/session-port.js';
 import type { Clock, Schedule } from '../kernel/core/runtime.js';
 import type { CallText } from './calls/call-readings.js';
+import { senderOf } from './message-senders.js';
 import type { FinishedCall } from './calls/call-rows.js';
 
 /** A finished item. Items are printed once, in this order. */
 export type TranscriptItem =
-  | { readonly type: 'user'; readonly seq: number; readonly text: string }
+  /** `from`: what sent it, where that is not a terminal. */
+  | { readonly type: 'user'; readonly seq: number; readonly text: string; readonly from?: string }
   | { readonly type: 'assistant'; readonly seq: number; readonly text: string; readonly interrupted: boolean }
   /** Paragraphs of reasoning; they come before the text. */
   | { readonly type: 'reasoning'; readonly text: string }
@@ -177,7 +179,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
         view,
         event.data?.note === true
           ? { type: 'told', seq: event.seq, text: event.content }
-          : { type: 'user', seq: event.seq, text: typedText(event) ?? '' },
+          : { type: 'user', seq: event.seq, text: typedText(event) ?? '', ...senderOf(event.data) },
       );
     case 'assistant':
       return withItem(

@@ -142,6 +142,9 @@ export class RemoteStore implements Store {
     return events;
   };
 
+  page: Store['page'] = async (sessionId, seq, count) =>
+    (await this.#d.team.log.events(sessionId, seq, rowLimit(count))).map((stored) => eventOfRow(chainRow(stored)));
+
   blob: Store['blob'] = (sha256) => this.#d.team.blobs.get(sha256);
 
   queue: Store['queue'] = async (sessionId) => {

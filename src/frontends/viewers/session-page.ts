@@ -1,163 +1,22 @@
 import { counted } from '../../kernel/tools/define-tool.js';
-import { findScript, pageStyle } from '../../ui/page-look.js';
+import { findScript } from '../../ui/page-look.js';
 import { entryBlock, escaped, markupFor, policyHash } from '../../ui/export-html.js';
 import { entriesOf, type ExportEntry } from '../../ui/export-entries.js';
 import type { ExportedSession } from '../../kernel/console/stored-session.js';
 import { distinctTitles, localTime, oneLine } from '../../kernel/console/line-output.js';
-import type { Event } from '../../kernel/core/event.js';
+import { type Event, knownEvent } from '../../kernel/core/event.js';
 import type { Blob, SearchHit, SessionRow, SessionSummary } from '../../kernel/core/store.js';
 import { formatCost } from '../../ui/item-lines.js';
-import type { FollowerApproval } from '../../app/live/messages.js';
-
-const style = `${pageStyle}
-.list {
-  list-style: none;
-  padding: 0;
-}
-.list li {
-  border-bottom: 1px solid var(--line);
-  padding: 0.6rem 0;
-}
-.list a {
-  color: inherit;
-  text-decoration: none;
-  font-weight: 500;
-}
-.list a:hover {
-  text-decoration: underline;
-}
-.list p {
-  margin: 0.1rem 0;
-  color: var(--dim);
-  font-size: 0.875rem;
-  overflow-wrap: anywhere;
-}
-mark {
-  background: var(--found);
-  color: inherit;
-}
-.back {
-  color: var(--dim);
-  font-size: 0.875rem;
-}
-.entry,
-#live,
-#output {
-  isolation: isolate;
-}
-#asks {
-  position: relative;
-  z-index: 1;
-  background: var(--page);
-}
-#live {
-  white-space: pre-wrap;
-  overflow-wrap: anywhere;
-}
-#live:empty,
-#output:empty,
-#asks:empty {
-  display: none;
-}
-#output {
-  color: var(--dim);
-  max-height: 12rem;
-}
-.ask {
-  background: var(--card);
-  border: 1px solid var(--line);
-  border-left: 3px solid var(--bad);
-  border-radius: 0.5rem;
-  padding: 0.75rem 1rem;
-  margin: 1rem 0;
-}
-.ask button {
-  font: inherit;
-  font-size: 0.875rem;
-  padding: 0.35rem 0.8rem;
-  margin: 0.25rem 0.5rem 0 0;
-  color: inherit;
-  background: var(--page);
-  border: 1px solid var(--line);
-  border-radius: 0.4rem;
-  cursor: pointer;
-}
-#state {
-  color: var(--dim);
-  font-size: 0.8125rem;
-}`;
-
-/** Puts updates of a session into its page. The server makes and escapes the content; the policy of the page prevents
- * scripts in it. */
-const liveScript = `
-const box = document.querySelector('#entries');
-const live = document.querySelector('#live');
-const output = document.querySelector('#output');
-const asks = document.querySelector('#asks');
-const state = document.querySelector('#state');
-const atEnd = () => innerHeight + scrollY >= document.documentElement.scrollHeight - 80;
-const keepEnd = (change) => {
-  const stay = atEnd();
-  change();
-  if (stay) scrollTo(0, document.documentElement.scrollHeight);
-};
-const source = new EventSource(location.pathname + '/events?after=' + box.dataset.last);
-const on = (name, take) => source.addEventListener(name, (event) => keepEnd(() => take(JSON.parse(event.data))));
-on('entries', (entries) => {
-  for (const { seq, html } of entries) {
-    const part = document.createElement('template');
-    part.innerHTML = html;
-    const old = document.getElementById('e' + seq);
-    if (old) {
-      const open = [...old.querySelectorAll('details')].map((each) => each.open);
-      [...part.content.querySelectorAll('details')].forEach((each, index) => {
-        each.open = open[index] ?? each.open;
-      });
-      old.replaceWith(part.content);
-      continue;
-    }
-    let before = box.lastElementChild;
-    while (before && Number(before.id.slice(1)) > seq) before = before.previousElementSibling;
-    if (before) before.after(part.content);
-    else if (!box.firstElementChild) box.append(part.content);
-  }
-});
-on('text', (text) => {
-  live.textContent = text;
-});
-on('output', (text) => {
-  output.textContent = text;
-});
-on('state', (text) => {
-  state.textContent = text;
-});
-on('asks', (html) => {
-  asks.innerHTML = html;
-});
-source.onerror = () => {
-  state.textContent = 'not connected';
-};
-asks.addEventListener('click', async (event) => {
-  const { id, answer, shown } = event.target.dataset;
-  if (!answer) return;
-  for (const button of asks.querySelectorAll('button')) button.disabled = true;
-  const reply = await fetch(location.pathname + '/answer', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ id, answer, shown }),
-  });
-  if (!reply.ok) {
-    state.textContent = await reply.text();
-    for (const button of asks.querySelectorAll('button')) button.disabled = false;
-  }
-});`;
+import type { FollowerApproval, OwnerFacts } from '../../app/live/messages.js';
+import { listScript, liveScript } from './page-scripts.js';
+import { viewerStyle as style } from './viewer-style.js';
 
 /** Returns the Content-Security-Policy of our pages: they load nothing from elsewhere, use only our scripts and styles,
  * and cannot be framed. `forms`: where a form may go; the page of a session has none. */
 function policyFor(forms: "'none'" | "'self'"): string {
   return (
     `default-src 'none'; img-src data:; style-src ${policyHash(style)}; ` +
-    `script-src ${policyHash(findScript)} ${policyHash(liveScript)}; ` +
+    `script-src ${[findScript, listScript, liveScript].map(policyHash).join(' ')}; ` +
     `connect-src 'self'; form-action ${forms}; base-uri 'none'; frame-ancestors 'none'`
   );
 }
@@ -187,21 +46,63 @@ function namesOf(rows: readonly SessionSummary[]): ReadonlyMap<string, string> {
   return new Map(rows.map(({ id }, index) => [id, titles[index] || id]));
 }
 
-/** The sessions, newest first. */
-export function listPage(rows: readonly SessionSummary[], total: number): string {
+interface ListedSessions {
+  readonly rows: readonly SessionSummary[];
+  readonly running: readonly OwnerFacts[];
+  readonly total: number;
+  /** The directory of new sessions. */
+  readonly cwd: string;
+}
+
+/** The sessions: those that run first, then the newest. */
+export function listPage({ rows, running, total, cwd }: ListedSessions): string {
   const names = namesOf(rows);
-  const items = rows.map((row) => {
-    const name = names.get(row.id) ?? row.id;
-    const cost = row.costUsd === null ? '' : ` · ${formatCost(row.costUsd)}`;
-    const facts = `${modelOf(row)} · ${localTime(row.updatedAt)} · ${counted(row.events, 'event')}${cost}`;
-    return `<li><a href="s/${escaped(row.id)}">${escaped(name)}</a><p>${escaped(facts)}</p>
-<p><code>${escaped(row.cwd)}</code></p></li>`;
-  });
+  const facts = new Map(running.map((owner) => [owner.session_id, owner]));
+  const items = rows
+    .toSorted((one, other) => Number(facts.has(other.id)) - Number(facts.has(one.id)))
+    .map((row) => listItem(row, names.get(row.id) ?? row.id, facts.get(row.id)));
   const shown =
     rows.length < total ? `<p class="note">The newest ${rows.length} of ${total}. Search to find others.</p>` : '';
   const list =
     items.length === 0 ? '<p class="note">There are no sessions yet.</p>' : `<ul class="list">${items.join('')}</ul>`;
-  return page('Sessions', `<header><h1>Sessions</h1></header>${searchForm('')}${list}${shown}`);
+  const body = `<header><h1>Sessions</h1></header>${newSession(cwd, rows)}${searchForm('')}
+<div id="list">${list}${shown}</div>`;
+  return page('Sessions', body, [listScript]);
+}
+
+/** The states of a session, as the list shows them. */
+const stateNames: Readonly<Record<OwnerFacts['state'], string>> = {
+  working: 'working',
+  waiting_for_approval: 'waiting for approval',
+  waiting_for_limit: 'waiting for a usage limit',
+  idle: 'idle',
+};
+
+function listItem(row: SessionSummary, name: string, owner: OwnerFacts | undefined): string {
+  const costUsd = owner && owner.cost_usd > 0 ? owner.cost_usd : row.costUsd;
+  const cost = costUsd === null ? '' : ` · ${formatCost(costUsd)}`;
+  const model = owner?.model ?? modelOf(row);
+  const facts = `${model} · ${localTime(row.updatedAt)} · ${counted(row.events, 'event')}${cost}`;
+  const badge = owner ? `<span class="badge is-${owner.state}">${stateNames[owner.state]}</span>` : '';
+  return `<li><a href="s/${escaped(row.id)}">${escaped(name)}</a>${badge}<p>${escaped(facts)}</p>
+<p><code>${escaped(row.cwd)}</code></p></li>`;
+}
+
+const attachButton = `<label class="attach">Attach<input type="file" multiple aria-label="Attach files"></label>`;
+
+/** A session is started where `agent serve` was, or in a directory of another session. */
+function newSession(cwd: string, rows: readonly SessionSummary[]): string {
+  const places = [...new Set([cwd, ...rows.map((row) => row.cwd)])].slice(0, 20);
+  const models = [...new Set(rows.flatMap((row) => (row.model === null ? [] : [modelOf(row)])))].slice(0, 20);
+  const options = (texts: readonly string[]): string =>
+    texts.map((text) => `<option value="${escaped(text)}"></option>`).join('');
+  return `<details id="new"><summary>New session</summary><form class="write" autocomplete="off">
+<textarea name="prompt" rows="3" placeholder="What is to be done" aria-label="First message" required></textarea>
+<label class="field">Directory<input type="text" name="cwd" list="places" placeholder="${escaped(cwd)}"></label>
+<label class="field">Model<input type="text" name="model" list="models" placeholder="as configured"></label>
+<label class="field">Title<input type="text" name="title" placeholder="none" maxlength="200"></label>
+<datalist id="places">${options(places)}</datalist><datalist id="models">${options(models)}</datalist>
+<div class="files"></div>${attachButton}<output class="said"></output><button class="main">Start</button></form></details>`;
 }
 
 /** Returns the page of search hits. `rows`: sessions whose first words are known. */
@@ -254,6 +155,13 @@ function shownOf(
   return { start, entries: all.slice(start, start + mostEntries) };
 }
 
+/** The part below the entries of a page that follows a session. */
+const following = `<pre id="output"></pre><div id="live"></div><div id="asks" aria-live="polite"></div>
+<div id="foot"><ul id="queued"></ul><form class="write" autocomplete="off">
+<textarea name="text" rows="2" placeholder="Message" aria-label="Message" title="Enter sends. Shift+Enter: a new line. Esc interrupts."></textarea>
+<div class="files"></div>${attachButton}<output class="said"></output>
+<button id="interrupt" type="button" hidden>Interrupt</button><button class="main">Send</button></form></div>`;
+
 /** Returns the page of a session, which is updated live. `from`: the first event shown; null for the newest ones.
  * `blobs`: its images and documents. */
 export async function sessionPage({ row, events, blobs = [] }: ExportedSession, from: number | null): Promise<string> {
@@ -276,7 +184,7 @@ export async function sessionPage({ row, events, blobs = [] }: ExportedSession, 
 <button id="unfold" type="button">Unfold all</button><button id="fold" type="button">Fold all</button></div>
 ${before}<div id="entries" data-last="${events.at(-1)?.seq ?? 0}">
 ${entries.map((entry) => entryBlock(entry, markup, isEnd)).join('\n')}
-</div>${behind}<pre id="output"></pre><div id="live"></div><div id="asks"></div>`,
+</div>${behind}${isEnd ? following : ''}`,
     isEnd ? [findScript, liveScript] : [findScript],
   );
 }
@@ -285,10 +193,21 @@ ${entries.map((entry) => entryBlock(entry, markup, isEnd)).join('\n')}
 export async function entryParts(
   events: readonly Event[],
   blobs: readonly Blob[],
-): Promise<readonly { readonly seq: number; readonly html: string }[]> {
+): Promise<readonly { readonly seq: number; readonly html: string; readonly ref?: string }[]> {
   const entries = entriesOf(events);
   const markup = await markupFor(blobs);
-  return entries.map((entry) => ({ seq: entry.seq, html: entryBlock(entry, markup, true) }));
+  const refs = new Map(events.flatMap((event) => refOf(event) ?? []));
+  return entries.map((entry) => {
+    const ref = refs.get(entry.seq);
+    return { seq: entry.seq, html: entryBlock(entry, markup, true), ...(ref === undefined ? {} : { ref }) };
+  });
+}
+
+/** The reference of a message that another process sent. */
+function refOf(event: Event): readonly [readonly [seq: number, ref: string]] | null {
+  const known = event.kind === 'user' ? knownEvent(event) : null;
+  const ref = known?.kind === 'user' ? known.data?.message_id : undefined;
+  return ref === undefined ? null : [[event.seq, ref]];
 }
 
 /** The open questions, with a button for each answer. */
@@ -298,10 +217,11 @@ export function askBlocks(questions: readonly FollowerApproval[]): string {
 
 function askBlock({ id, head, rows, reasons, targets, rules, shown }: FollowerApproval): string {
   const button = (answer: string, text: string): string =>
-    `<button type="button" data-id="${escaped(id)}" data-shown="${shown}" data-answer="${answer}">${escaped(text)}</button>`;
+    `<button type="button" data-answer="${answer}">${escaped(text)}</button>`;
   const inSession = `Yes, and don't ask again for ${rules ?? 'this exact call'} in this session`;
   const why = [...reasons.map((reason) => `! ${reason}`), ...targets.map((target) => `→ ${target}`)];
-  return `<section class="ask"><strong>${escaped(head)}</strong>
+  return `<section class="ask" data-id="${escaped(id)}" data-shown="${escaped(shown)}"><strong>${escaped(head)}</strong>
 <pre>${escaped(rows.join('\n'))}</pre>${why.map((line) => `<p class="note">${escaped(line)}</p>`).join('')}
-${button('once', 'Yes')}${button('session', inSession)}${button('deny', 'No')}</section>`;
+${button('once', 'Yes')}${button('session', inSession)}${button('deny', 'No')}
+<input type="text" placeholder="With “No”: what the agent should do instead" aria-label="Reason"></section>`;
 }

@@ -139,11 +139,12 @@ export interface FrontEnds {
   /** Shows a session that runs in another process. `session`: an id, a prefix or a title; null: the one of this
    * directory that was written to last. `answers`: its questions may be answered from here. */
   watch(request: { readonly session: string | null; readonly answers: boolean }): Promise<number>;
-  /** Shows a session that another process runs on this terminal. `session`: an id, a prefix or a title; null: the one that
-   * runs in this directory, else a choice. */
+  /** Shows a session that another process runs on this terminal. `session`: an id, a prefix or a title; null: the one
+   * that runs in this directory, else a choice. */
   attach(session: string | null): Promise<number>;
-  /** Opens all sessions as pages for a browser on this machine. `port` 0: any free one. */
-  pages(request: { readonly port: number }): Promise<number>;
+  /** Serves all sessions on this machine, as pages for a browser and as an HTTP API. `port` 0: any free one. `json`:
+   * prints its address and token as JSON. */
+  pages(request: { readonly port: number; readonly json: boolean }): Promise<number>;
   /** Begins a conversation with a prompt, as `agent` itself does. `print`: one turn, without a terminal. */
   converse(words: readonly string[], print: boolean): Promise<number>;
   /** Runs one turn of a new session whose answer is JSON. Only the named tools are offered; no hook runs, and no server

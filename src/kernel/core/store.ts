@@ -102,6 +102,8 @@ export interface SessionLog {
   load(sessionId: string): Promise<readonly Event[]>;
   /** The last `count` events in order of `seq`, without a look at those before. */
   tail(sessionId: string, count: number): Promise<readonly Event[]>;
+  /** The first `count` events after the event `seq`, in order of `seq`. */
+  page(sessionId: string, seq: number, count: number): Promise<readonly Event[]>;
   /** Contents that an event of any session refers to, or null. They go when the last event that refers to them is
    * removed or redacted. */
   blob(sha256: string): Promise<Uint8Array | null>;

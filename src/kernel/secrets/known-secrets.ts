@@ -220,6 +220,7 @@ export function guardedStore(store: Store, source: SecretSource): Store {
   return withOverrides(store, {
     load: async (id) => masked(await store.load(id)),
     tail: async (id, count) => masked(await store.tail(id, count)),
+    page: async (id, seq, count) => masked(await store.page(id, seq, count)),
     createSession: (row) => store.createSession(titled(row)),
     fork: (parentId, row, uptoSeq) => store.fork(parentId, titled(row), uptoSeq),
     adopt: (row, events, blobs) => store.adopt(titled(row), events, blobs),

@@ -251,6 +251,11 @@ export function readTail({ sql }: Connection, sessionId: string, count: number):
   return newestFirst.toReversed().map(eventOfRow);
 }
 
+/** Returns the first `count` events after the event `seq`. */
+export function readPageAfter({ sql }: Connection, sessionId: string, seq: number, count: number): readonly Event[] {
+  return sql<EventRow>(selectRows).all(sessionId, seq, rowLimit(count)).map(eventOfRow);
+}
+
 /** SQLite takes no fraction and no infinity as a LIMIT. */
 export function rowLimit(limit: number): number {
   return Math.max(0, Math.min(Math.floor(limit), 0x7fffffff));

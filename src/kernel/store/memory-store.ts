@@ -91,6 +91,8 @@ class MemoryStore implements Store {
   load: Store['load'] = async (sessionId) => [...(this.#sessions.get(sessionId)?.events ?? [])];
   tail: Store['tail'] = async (sessionId, count) =>
     count < 1 ? [] : (this.#sessions.get(sessionId)?.events.slice(-count) ?? []);
+  page: Store['page'] = async (sessionId, seq, count) =>
+    (this.#sessions.get(sessionId)?.events ?? []).filter((event) => event.seq > seq).slice(0, count);
 
   session: Store['session'] = async (id) => this.#sessions.get(id)?.row ?? null;
   find: Store['find'] = async (text) => findSession(sessionIndex(this.#newestFirst().map((item) => item.row)), text);

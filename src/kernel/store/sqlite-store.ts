@@ -16,6 +16,7 @@ import {
   insertEventWithBlobs,
   readBlob,
   readEvents,
+  readPageAfter,
   readTail,
   rowLimit,
 } from './event-rows.js';
@@ -261,6 +262,8 @@ class SqliteStore implements Store {
     return events;
   };
   tail: Store['tail'] = (sessionId, count) => this.#read((connection) => readTail(connection, sessionId, count));
+  page: Store['page'] = (sessionId, seq, count) =>
+    this.#read((connection) => readPageAfter(connection, sessionId, seq, count));
 
   session: Store['session'] = (id) => this.#read((connection) => readSession(connection, id));
   newest: Store['newest'] = (cwd) => this.#read((connection) => newestSession(connection, 'cwd', cwd));

@@ -15,7 +15,12 @@ test('sessions of one name, as a session and its forks, can be told apart in the
     costUsd: null,
   };
   const rows = ['01M8AAAAAAAAA1', '01M8AAAAAAAAB2', '01M8AAAAAAAAC3'].map((id) => ({ ...row, id }));
-  const page = listPage([...rows, { ...row, id: 'other', prompt: 'another' }] as never, 4);
+  const page = listPage({
+    rows: [...rows, { ...row, id: 'other', prompt: 'another' }],
+    running: [],
+    total: 4,
+    cwd: '/work',
+  });
   const names = [...page.matchAll(/<a href="s\/[^"]+">([^<]*)<\/a>/g)].map(([, name]) => name);
   expect(new Set(names).size).toBe(4);
   expect(names.every((name, index) => index === 3 || name?.startsWith('fix the total · started '))).toBe(true);

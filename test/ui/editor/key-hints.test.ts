@@ -30,9 +30,9 @@ test('no hint names a key by a fixed text: a person may have given that to anoth
   const named = readdirSync(src, { recursive: true, encoding: 'utf8' })
     .filter((name) => /\.tsx?$/.test(name))
     .flatMap((name) => fixedKeys(name, readFileSync(join(src, name), 'utf8')).map((text) => `${name}: ${text}`));
-  // What the terminal makes of Ctrl-C outside of the REPL, and the table itself.
+  // What the terminal makes of Ctrl-C outside of the REPL, keys of a browser, and the table itself.
   const allowed =
-    /^(?:ui\/editor\/keybindings|features\/scheduled-tasks\/fire-tasks|frontends\/viewers\/(?:serve-page|watch-session))\.ts:/;
+    /^(?:ui\/editor\/keybindings|features\/scheduled-tasks\/fire-tasks|frontends\/viewers\/(?:serve-page|session-page|watch-session))\.ts:/;
   expect(named.filter((text) => !allowed.test(text))).toEqual([]);
   const planted =
     "say('Ctrl-X goes back'); say(`press ${esc}`); <K text=\"esc leaves\" />; is('ctrl-x'); is('escape');";
