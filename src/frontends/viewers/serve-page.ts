@@ -28,7 +28,7 @@ export async function servePages(
   const { store } = await openRecord(settings, () => undefined);
   try {
     const ended = endedFromOutside();
-    const server = await serveSessions({ store, files, launcher: sessionLauncher(settings), cwd: settings.cwd }, port);
+    const server = await serveSessions({ store, files, launcher: sessionLauncher(options), cwd: settings.cwd }, port);
     const { url, token } = server;
     const page = `${url}/?token=${token}`;
     if (json) printData(`${JSON.stringify({ url, token, page, pid: process.pid })}\n`);

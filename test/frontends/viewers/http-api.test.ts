@@ -23,7 +23,7 @@ async function served(count: number, launcher?: Served['launcher']) {
   const own: Served['launcher'] = {
     start: (asked) => {
       launched.push(asked);
-      return Promise.resolve(row.id);
+      return Promise.resolve();
     },
     resume: () => Promise.resolve(),
   };
@@ -234,19 +234,19 @@ test('files of a message are stored for this user alone, and the message names t
   expect((await api.call('POST', path, { text: 'look', attachments: bad })).status).toBe(400);
 });
 
-test('a new session starts where and with what was asked, and a failure is told', async () => {
-  const { api, row, data, launched } = await served(3);
-  const reply = await api.call('POST', '/api/sessions', { prompt: '-p /exit', model: 'sonnet', title: 'one' });
-  expect([reply.status, reply.value]).toEqual([201, { session_id: row.id }]);
-  expect(reply.headers.location).toBe(`/api/sessions/${row.id}`);
-  expect(launched).toEqual([{ prompt: '-p /exit', cwd: data, model: 'sonnet', title: 'one', source: 'api' }]);
+test('a session that does not start is no session, and the answer says why', async () => {
   const failing = {
     start: () =>
       Promise.reject(new Refusal(409, 'No API key for Anthropic.', { code: 'failed', hint: 'Run agent login.' })),
     resume: () => Promise.resolve(),
   };
-  const other = await served(1, failing);
-  expect((await other.api.call('POST', '/api/sessions', { prompt: 'x' })).value).toEqual({
+  const { api } = await served(1, failing);
+  const asked = { prompt: 'x', model: 'sonnet', title: 'one' };
+  expect((await api.call('POST', '/api/sessions', asked)).value).toEqual({
     error: { code: 'failed', message: 'No API key for Anthropic.', hint: 'Run agent login.' },
   });
+  expect((await api.call('GET', '/api/sessions')).value).toHaveLength(1);
+  const silent = await served(1);
+  expect((await silent.api.call('POST', '/api/sessions', asked)).value).toMatchObject({ error: { code: 'failed' } });
+  expect(silent.launched).toMatchObject([{ cwd: silent.data, model: 'sonnet', title: 'one' }]);
 });

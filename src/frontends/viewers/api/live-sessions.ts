@@ -4,6 +4,7 @@ import { isAbsolute } from 'node:path';
 import type { ServerResponse } from 'node:http';
 import { knownEvent } from '../../../kernel/core/event.js';
 import type { SessionSummary, Store } from '../../../kernel/core/store.js';
+import { newSessionId } from '../../../app/find-session.js';
 import { connectOwner, listOwners, type OwnerRequest } from '../../../app/live/connect-owner.js';
 import type { Done, OwnerFacts } from '../../../app/live/messages.js';
 import { type Caller, Refusal } from '../http-guard.js';
@@ -29,14 +30,13 @@ export interface LiveSessionsParts {
 
 /** Starts processes that run sessions in the background. Rejects with a `Refusal` that says why one did not start. */
 export interface SessionLauncher {
-  /** Resolves to the id of the session. */
+  /** Starts a new session, which waits for its first message. Resolves once it is on the disk. */
   start(asked: {
-    readonly prompt: string;
+    readonly id: string;
     readonly cwd: string;
     readonly model: string | undefined;
     readonly title: string | undefined;
-    readonly source: Caller;
-  }): Promise<string>;
+  }): Promise<void>;
   /** Opens a stored session, which takes the messages that were kept for it. */
   resume(sessionId: string, cwd: string): Promise<void>;
 }
@@ -48,6 +48,8 @@ const pageEvents = 50;
 const mostLookedAt = 500;
 /** A process that is to end has ended within this time. */
 const longestStopMs = 15_000;
+/** A new session can be reached within this time. */
+const longestStartMs = 15_000;
 const mostRemembered = 1000;
 const longestFactsMs = 1000;
 
@@ -89,9 +91,23 @@ export class LiveSessions implements ServedSessions {
     if (!isAbsolute(cwd)) throw new Refusal(400, `cwd must be an absolute path, not ${cwd}.`);
     if (statSync(cwd, { throwIfNoEntry: false })?.isDirectory() !== true)
       throw new Refusal(400, `There is no directory ${cwd}.`);
-    const prompt = this.#d.uploads.withFiles(asked.prompt, asked.attachments ?? []);
+    if (asked.prompt.trim() === '') throw new Refusal(400, 'The prompt is empty.');
+    const text = this.#d.uploads.withFiles(asked.prompt, asked.attachments ?? []);
     const { model, title } = asked;
-    return { session_id: await this.#d.launcher.start({ prompt, cwd, model, title, source }) };
+    const id = newSessionId(Date.now);
+    const started = this.#d.launcher.start({ id, cwd, model, title });
+    started.catch(() => undefined);
+    await this.#following(id, async ({ feed }) => {
+      const isRunning = feed.until(() => feed.live?.isRunning === true, longestStartMs);
+      await Promise.race([started, isRunning]);
+      const done = await feed.request({ type: 'message', text, source, when: 'after' });
+      if (done === null || done.problem !== undefined) {
+        await feed.request({ type: 'stop' });
+        throw new Refusal(409, done?.problem ?? 'The new session does not answer.', { code: 'failed' });
+      }
+      await started;
+    });
+    return { session_id: id };
   }
 
   async send(id: string, message: ApiValue<'NewMessage'>, source: Caller): Promise<ApiValue<'Sent'>> {
