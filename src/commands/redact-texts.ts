@@ -197,6 +197,8 @@ function emptied(event: Event): Pick<EventDraft, 'content' | 'data'> | null {
       const check = data.check === null ? null : placeholder;
       return { content: placeholder, data: { ...data, condition: placeholder, check } };
     }
+    case 'limit':
+      return { content: placeholder, data: { ...known.data, message: placeholder } };
     case 'run':
       return { content: placeholder, data: { version: known.data.version, arguments: [] } };
     case 'compaction':

@@ -260,3 +260,20 @@ test.each<readonly [string, AgentEvent, AgentEvent]>([
   await harness.settle();
   expect(shown(harness.terminal).join('\n')).toContain('working 0s');
 });
+
+test('a wait for a usage limit counts down in the status line, until it is over', async () => {
+  const { harness, session } = await open(false);
+  harness.type('go\r');
+  await harness.settle();
+  const row = async (event: AgentEvent): Promise<string> => {
+    session.emit(event);
+    harness.tick(40);
+    await harness.settle();
+    return shown(harness.terminal).join('\n');
+  };
+  const until = Date.now() + 3_723_000;
+  expect(await row({ type: 'limit_waiting', until, provider: 'anthropic' })).toMatch(
+    /usage limit until (?:\w{3} \d+ \w{3}, )?\d\d:\d\d, 1:02:0\d left, Esc stops/,
+  );
+  expect(await row({ type: 'limit_ended', continued: true })).not.toContain('usage limit');
+});

@@ -14,6 +14,7 @@ export const limitWait: Feature = {
         {
           slash: ['wait', 'Wait for the end of the usage limit and continue the turn', 'conversation'],
           also: 'usage limit rate reset resume continue quota',
+          needsScreen: 'Continue the session with: agent -p -c --wait-for-limit',
           load: async () => (await load()).waitCommand,
         },
       ],

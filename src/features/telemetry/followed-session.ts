@@ -113,6 +113,10 @@ class FollowedSession {
       case 'retry_scheduled':
         this.#request?.span.addEvent('retry', { 'agent.retry.attempt': event.attempt });
         return;
+      case 'limit_waiting':
+      case 'limit_ended':
+        this.#turn?.addEvent(event.type);
+        return;
       case 'approval_requested':
       case 'approval_resolved':
         this.#turn?.addEvent(event.type, {

@@ -1,3 +1,4 @@
+import { limitTime } from '../../kernel/console/limit-times.js';
 import { parseJson } from '../../kernel/core/json.js';
 import type { Diff, SessionUpdate, ToolCallContent, ToolKind } from '@agentclientprotocol/sdk';
 import { isAbsolute, resolve } from 'node:path';
@@ -72,6 +73,8 @@ export class Updates {
         return [
           thought(`${event.reason.replace(/\.$/, '')}; attempt ${event.attempt} of ${event.maxRetries} follows.`),
         ];
+      case 'limit_waiting':
+        return [thought(`Usage limit of ${event.provider}: waiting until ${limitTime(event.until, Date.now())}.`)];
       case 'notice':
         return event.level === 'info' ? [] : [thought(event.message)];
       case 'tool_output':

@@ -494,8 +494,9 @@ async function requestInTime(d: TurnDeps, toolChoice: 'auto' | 'none', signal: A
 }
 
 /** The user has ended the wait, or left it: the turn is interrupted, and has not failed. */
-function withoutFault({ fault: _, ...reply }: Reply): Reply {
-  return reply;
+function withoutFault(reply: Reply): Reply {
+  const { fault: _, ...rest } = reply;
+  return rest;
 }
 
 /** Records what came meanwhile. An answer that the limit has cut is not part of a request without a message behind it. */

@@ -60,6 +60,12 @@ test.each<[string, readonly FormField[], string, unknown]>([
   ['Enter takes the first option', [colour], '\r', filled({ colour: 'red' })],
   ['an arrow chooses', [colour], '\x1b[B\r', filled({ colour: 'green' })],
   ['a number answers at once', [colour], '2', filled({ colour: 'green' })],
+  [
+    'a letter chooses its option',
+    [{ ...colour, options: [...(colour.options ?? []), { value: 'white', label: 'White', key: 'w' }] }],
+    'w',
+    filled({ colour: 'white' }),
+  ],
   ['what is preset is selected', [{ ...colour, preset: 'green' }], '\r', filled({ colour: 'green' })],
   ['own words', [{ ...colour, free: true }], '3a light blue\r', filled({ colour: 'a light blue' })],
   [
