@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync, realpathSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { FileOrigin } from '../kernel/config/found-files.js';
 import { type LoadedConfig, upToRoot } from '../kernel/config/load.js';
 import { type Here, type ProjectPart, projectRoot, type TrustedHere } from '../kernel/config/project.js';
@@ -8,6 +8,7 @@ import { readJsonObject } from '../kernel/config/json-object.js';
 import { isRecord } from '../kernel/core/json.js';
 import type { RuleList } from '../kernel/core/policy.js';
 import type { ReadRule } from './claude-rules.js';
+import type { NamedDirectory } from './extra-directories.js';
 import type { Notice } from '../kernel/console/run-settings.js';
 import { notTrusted } from '../kernel/console/listed-files.js';
 import { loadPermissions } from './open-policy.js';
@@ -22,8 +23,15 @@ export interface ClaudeRule {
   readonly read: ReadRule;
 }
 
+/** A directory of `permissions.additionalDirectories`: like a rule that allows something, it needs trust. */
+interface ClaudeDirectory extends Pick<ClaudeRule, 'text' | 'origin' | 'path'> {
+  /** Absolute, or below `~`. */
+  readonly directory: string;
+}
+
 interface ClaudeRules {
   readonly rules: readonly ClaudeRule[];
+  readonly directories: readonly ClaudeDirectory[];
   /** Sentences about rules and fields that have no effect. */
   readonly problems: readonly string[];
   /** Sentences about files that cannot be read. */
@@ -62,14 +70,24 @@ const directoriesKey = 'additionalDirectories';
 export async function claudeRules(here: Pick<Here, 'cwd' | 'home'>): Promise<ClaudeRules> {
   const found = settingsFiles(here).map((file) => ({ ...file, ...permissionsIn(file) }));
   const rules: ClaudeRule[] = [];
+  const directories: ClaudeDirectory[] = [];
   const problems: string[] = [];
   const broken = found.flatMap(({ problem }) => problem ?? []);
   for (const { path, origin, permissions } of found) {
-    const unused = Object.keys(permissions).filter((key) => !lists.some((list) => list === key));
-    if (unused.length > 0)
-      problems.push(
-        `${path}: permissions.${unused.join(', permissions.')} has no effect here${unused.includes(directoriesKey) ? ': --add-dir or workspace.directories opens a directory' : ''}.`,
-      );
+    const unused = Object.keys(permissions).filter(
+      (key) => key !== directoriesKey && !lists.some((list) => list === key),
+    );
+    if (unused.length > 0) problems.push(`${path}: permissions.${unused.join(', permissions.')} has no effect here.`);
+    const named = permissions[directoriesKey] ?? [];
+    for (const text of Array.isArray(named) ? (named as readonly unknown[]) : [named]) {
+      if (typeof text !== 'string' || text.trim() === '')
+        problems.push(`${path}: ${JSON.stringify(text)} is not a directory (permissions.${directoriesKey}).`);
+      // Those of a project start at its folder, those of the user where the session does.
+      else {
+        const from = origin === 'project' ? dirname(dirname(path)) : here.cwd;
+        directories.push({ text, origin, path, directory: isHomePath(text) ? text : resolve(from, text) });
+      }
+    }
     for (const list of lists) {
       const texts = permissions[list];
       for (const text of Array.isArray(texts) ? texts : []) {
@@ -79,7 +97,11 @@ export async function claudeRules(here: Pick<Here, 'cwd' | 'home'>): Promise<Cla
       }
     }
   }
-  return { rules, problems, broken };
+  return { rules, directories, problems, broken };
+}
+
+function isHomePath(text: string): boolean {
+  return text === '~' || text.startsWith('~/');
 }
 
 async function readRuleText(
@@ -116,15 +138,19 @@ export function ruleProblem(
   return list === 'allow' && !trusted[origin] ? notTrusted : null;
 }
 
-/** Adds the rules of Claude Code's settings: those that deny or ask at once, because they only tighten; those that allow
- * once the user trusts their file. */
+/** Adds the rules of Claude Code's settings: those that deny or ask at once, because they only tighten; those that allow,
+ * and directories, once the user trusts their file. */
 export async function withClaudeRules<Settings extends TrustedHere & { readonly config: LoadedConfig['config'] }>(
   settings: Settings,
-): Promise<{ readonly settings: Settings; readonly problems: readonly Notice[] }> {
-  const { rules, problems, broken } = await claudeRules(settings);
+): Promise<{
+  readonly settings: Settings;
+  readonly directories: readonly NamedDirectory[];
+  readonly problems: readonly Notice[];
+}> {
+  const { rules, directories, problems, broken } = await claudeRules(settings);
   const notices = [...broken.map((message) => notice('warn', message)), ...problems.map((one) => notice('info', one))];
-  if (rules.length === 0) return { settings, problems: notices };
-  const trusted = await trustedOrigins(settings, rules);
+  if (rules.length + directories.length === 0) return { settings, directories: [], problems: notices };
+  const trusted = await trustedOrigins(settings, rules, directories);
   const counting = rules.filter((rule) => ruleProblem(rule, trusted) === null);
   const { policy, web } = settings.config;
   const added = (list: RuleList) => counting.filter((rule) => rule.list === list).flatMap(({ read }) => read.rules);
@@ -142,7 +168,10 @@ export async function withClaudeRules<Settings extends TrustedHere & { readonly 
   };
   const without = rules.filter((rule) => rule.read.rules.length === 0 && (rule.read.domains ?? []).length === 0);
   const said = withoutEffect(without).map((message) => notice('info', message));
-  return { settings: { ...settings, config }, problems: [...notices, ...said] };
+  const opened = directories
+    .filter(({ origin }) => trusted[origin])
+    .map(({ directory, path }) => ({ text: directory, from: `permissions.${directoriesKey} of ${path}` }));
+  return { settings: { ...settings, config }, directories: opened, problems: [...notices, ...said] };
 }
 
 function notice(level: 'info' | 'warn', message: string): Notice {
@@ -160,9 +189,10 @@ function withoutEffect(rules: readonly ClaudeRule[]): readonly string[] {
 export async function trustedOrigins(
   here: TrustedHere,
   rules: readonly ClaudeRule[],
+  directories: readonly ClaudeDirectory[] = [],
 ): Promise<Readonly<Record<ClaudeRule['origin'], boolean>>> {
   const allows = (origin: ClaudeRule['origin']): boolean =>
-    rules.some((rule) => rule.list === 'allow' && rule.origin === origin);
+    [...rules.filter(({ list }) => list === 'allow'), ...directories].some((one) => one.origin === origin);
   const { projects } = here;
   return {
     project: allows('project') && projects.answerFor(here, await projects.files(here)) === true,
@@ -170,21 +200,25 @@ export async function trustedOrigins(
   };
 }
 
-/** Lists the rules that allow something, by their file: they need trust. */
+/** Lists the rules that allow something and the directories, by their file: they need trust. */
 export async function claudeRuleParts(
   here: Pick<Here, 'cwd' | 'home'>,
   origin: ClaudeRule['origin'],
 ): Promise<readonly ProjectPart[]> {
-  const { rules } = await claudeRules(here);
+  const { rules, directories } = await claudeRules(here);
   const allowing = rules.filter((rule) => rule.list === 'allow' && rule.origin === origin);
-  return [...new Set(allowing.map(({ path }) => path))].map((path) => {
+  const opening = directories.filter((one) => one.origin === origin);
+  return [...new Set([...allowing, ...opening].map(({ path }) => path))].map((path) => {
     const texts = allowing.filter((rule) => rule.path === path).map(({ text }) => text);
+    const opened = opening.filter((one) => one.path === path).map(({ text }) => text);
     return {
       kind: 'permissions',
       path,
-      bytes: texts.join('').length,
-      sha256: createHash('sha256').update(JSON.stringify(texts)).digest('hex'),
-      lines: texts.map((text) => `allows ${text}`),
+      bytes: [...texts, ...opened].join('').length,
+      sha256: createHash('sha256')
+        .update(JSON.stringify(opened.length === 0 ? texts : [texts, opened]))
+        .digest('hex'),
+      lines: [...texts.map((text) => `allows ${text}`), ...opened.map((text) => `opens the directory ${text}`)],
     };
   });
 }

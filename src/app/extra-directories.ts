@@ -16,17 +16,23 @@ export interface DirectoryPlace {
   readonly home: string;
 }
 
+/** A directory as a settings file names it. `from`: what names it, for a notice. */
+export interface NamedDirectory {
+  readonly text: string;
+  readonly from: string;
+}
+
 /** Opens the directories of the settings (`named`) and of `--add-dir` (`given`). One of the settings that is not there is
  * left out with a notice: settings are used on several machines. Throws a `CliError` (2) for one that was given. */
 export function openDirectories(
-  named: readonly string[],
+  named: readonly NamedDirectory[],
   given: readonly string[] = [],
   { notices, ...place }: DirectoryPlace & { readonly notices: Notice[] },
 ): ExtraDirectories {
-  const found = named.flatMap((text): readonly ExtraDirectory[] => {
+  const found = named.flatMap(({ text, from }): readonly ExtraDirectory[] => {
     const directory = findDirectory(text, place);
     if (typeof directory !== 'string') return [directory];
-    notices.push({ level: 'warn', code: 'directory_left_out', message: `workspace.directories: ${directory}` });
+    notices.push({ level: 'warn', code: 'directory_left_out', message: `${from}: ${directory}` });
     return [];
   });
   const added = given.map((text): ExtraDirectory => {

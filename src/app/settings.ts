@@ -87,8 +87,13 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
     (line) => guard.json(line),
     options.debug ? printErrorLine : null,
   );
-  const { settings: ruled, problems } = await withClaudeRules({ cwd, home, config: loaded.config, projects });
+  const {
+    settings: ruled,
+    directories,
+    problems,
+  } = await withClaudeRules({ cwd, home, config: loaded.config, projects });
   addAll(notices, problems);
+  const own = loaded.config.workspace.directories.map((text) => ({ text, from: 'workspace.directories' }));
   return {
     env,
     loaded,
@@ -102,7 +107,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
     rateLimits: new Map(),
     testMode: options.test === true && env.TEST_ALLOW !== '1',
     ephemeral: options.ephemeral === true,
-    directories: openDirectories(loaded.config.workspace.directories, options.addDir, { cwd, home, notices }),
+    directories: openDirectories([...own, ...directories], options.addDir, { cwd, home, notices }),
     ...(await runParts(options, cwd)),
   };
 }

@@ -67,6 +67,42 @@ test('the rules of the home folder count, too; what they allow needs its own yes
   expect(await decision(at, 'bash', { command: 'npm ci' })).toBe('allow');
 });
 
+test('additionalDirectories are opened once their file is trusted, as the trust prompt says', async () => {
+  const at = project('.claude/settings.json', { permissions: { additionalDirectories: ['../beside', '../gone', 7] } });
+  const beside = join(dirname(at.work), 'beside');
+  const shared = join(dirname(at.work), 'shared');
+  for (const folder of [beside, shared]) mkdirSync(folder);
+  inHome(at, '.claude/settings.json', { permissions: { additionalDirectories: [shared] } });
+  const run = async () => {
+    const { stdout, stderr } = await agent(at, [
+      '-p',
+      '-m',
+      script(at, [{ text: 'Hi.' }]),
+      '--output-format',
+      'json',
+      'x',
+    ]);
+    return { stderr, directories: (JSON.parse(stdout) as { directories?: readonly string[] }).directories ?? [] };
+  };
+  const before = await run();
+  expect(before.directories).toEqual([]);
+  const listed = await agent(at, ['permissions', 'list']);
+  expect(listed.stderr).toContain('7 is not a directory (permissions.additionalDirectories)');
+  expect(before.stderr).not.toContain('additionalDirectories has no effect');
+  expect(await trust(at, 'files')).toEqual(['opens the directory ../beside', 'opens the directory ../gone']);
+  const trusted = await run();
+  expect(trusted.directories).toEqual([realpathSync(beside)]);
+  expect(trusted.stderr).toMatch(
+    /permissions\.additionalDirectories of .*settings\.json: there is no directory .*gone/,
+  );
+  await trust(at, 'userFiles');
+  expect((await run()).directories).toEqual([realpathSync(beside), realpathSync(shared)]);
+  // Another list needs another yes.
+  const changed = { permissions: { additionalDirectories: ['../beside', '/'] } };
+  writeFileSync(join(at.work, '.claude/settings.json'), JSON.stringify(changed));
+  expect((await run()).directories).toEqual([realpathSync(shared)]);
+});
+
 test('permissions list names each rule with its origin and why it has no effect', async () => {
   const at = project();
   inHome(at, '.claude/settings.json', { permissions: { deny: ['mcp__*'] } });
