@@ -12,7 +12,7 @@ import type { SecretGuard } from '../kernel/core/secrets/guard.js';
 import { placeOf, type SessionEnds, type SessionRow, type Store } from '../kernel/core/store.js';
 import type { Registry } from '../kernel/core/tool.js';
 import { findModel } from '../kernel/providers/models.js';
-import { createSubsetRegistry } from '../kernel/tools/registry.js';
+import { createReplacedRegistry, createSubsetRegistry } from '../kernel/tools/registry.js';
 import type { RootOptions } from '../kernel/console/options.js';
 import { CliError, exit, type RoleChoices } from '../kernel/console/command.js';
 import { printError } from '../kernel/console/print.js';
@@ -44,14 +44,14 @@ import type { Owner } from './live/owner-host.js';
 import { openPictures, type Pictures } from '../kernel/console/pictures.js';
 import { provided } from './features.js';
 import { keepMode, modeChange } from './kept-mode.js';
-import { loadPermissions, openPolicy } from './open-policy.js';
+import { loadPermissions, openPolicy, policyElsewhere } from './open-policy.js';
 import type { SwitchablePolicy } from '../kernel/console/run-settings.js';
 import { openRunSandbox, openToolbox, type RunSandbox, type RunTools } from './open-tools.js';
 import { createRoleChoices, openRoleModels, type RoleModels } from './role-models.js';
 import { createLastSave, type LastSaveHost } from './last-save.js';
 import { createSpendLimit, requirePrice, type SpendLimit } from './spend-limit.js';
 import { explainMissing, lostEvents, noteEnds, openCapture, openSessionStore } from './open-record.js';
-import type { AgentHost } from '../kernel/console/feature.js';
+import type { AgentHost, AgentPlace } from '../kernel/console/feature.js';
 import type { Tables } from '../kernel/store/tables.js';
 import type { SessionSource } from '../kernel/core/hooks.js';
 import { openRunParts, type RunParts } from './run-parts.js';
@@ -416,13 +416,9 @@ function sessionTools(
     openModel: (ref) => open(choiceOf(ref)),
     openDefaultModel: (current) => roleModels.forRole('subagent', current),
     openSession: (resume, fresh) => openSession(store, { continueNewest: false, resume, fork: false }, fresh),
-    opening: async (offered, { role, named, windowTokens }) =>
-      agentOpening(settings, offered, {
-        role,
-        known: [...(await parts.namedTexts(named)), (await parts.listing(offered, windowTokens)).text],
-      }),
+    ...agentTexts(settings, parts),
+    openPlace: (cwd) => openAgentPlace(run, registry, cwd),
     hooks: (source, agent) => parts.hooks(source, agent),
-    fileNotes: (warn) => createFileNotes(instructionPlace(settings), warn),
     follow: (followed) => parts.follow(followed),
     records,
   });
@@ -438,6 +434,38 @@ function sessionTools(
     loadedInstructions: createLoadedInstructions(instructionPlace(settings)),
     capture: openCapture(run.settings),
     renewPrompt: (prompt) => run.parts.renewPrompt(prompt),
+  };
+}
+
+/** Returns what agents in the directory of `settings` read at the beginning, and about the files of their calls. */
+function agentTexts(settings: Settings, parts: RunParts): Pick<AgentHost, 'opening' | 'fileNotes'> {
+  return {
+    opening: async (offered, { role, named, windowTokens }) =>
+      agentOpening(settings, offered, {
+        role,
+        known: [...(await parts.namedTexts(named)), (await parts.listing(offered, windowTokens)).text],
+      }),
+    fileNotes: (warn) => createFileNotes(instructionPlace(settings), warn),
+  };
+}
+
+/** Opens the worktree of an agent: its calls are judged, confined, watched and undone there as those of the session are
+ * in its own directory. */
+async function openAgentPlace(run: Run, registry: Registry, cwd: string): Promise<AgentPlace> {
+  const settings: Settings = { ...run.settings, cwd };
+  const { limits, tools } = settings.config;
+  const elsewhere = await run.toolbox.toolsAt(cwd, run.policy.sandbox());
+  return {
+    ...agentTexts(settings, run.parts),
+    registry: createReplacedRegistry(registry, elsewhere.tools, {
+      maxOutputBytes: limits.maxOutputBytes,
+      timeoutMs: limits.toolTimeoutMs,
+      now: () => performance.now(),
+      limits: tools.limits,
+    }),
+    policy: policyElsewhere(run.policy, settings),
+    capture: openCapture(settings),
+    close: () => elsewhere.close(),
   };
 }
 

@@ -89,6 +89,26 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
   };
 }
 
+/** Returns a policy for calls in another directory, as free as `policy` is at the time of each call. Its rules are the
+ * same; where edits in the project are accepted, those in that directory are. */
+export function policyElsewhere(policy: SwitchablePolicy, settings: PolicySource): Policy {
+  let key = '';
+  let opened: LoadedOnce<Policy> | null = null;
+  const current = (): LoadedOnce<Policy> => {
+    const rules = policy.acceptsEdits() ? withEdits(policy.rules(), settings) : policy.rules();
+    const now = { approval: policy.mode(), rules, planning: policy.planning(), sandbox: policy.sandbox() };
+    const text = JSON.stringify([now, settings.directories.list()]);
+    if (opened === null || text !== key) opened = loadOnce(() => loadPolicy(settings, now));
+    key = text;
+    return opened;
+  };
+  return {
+    assess: async (...call) => await (await current().get()).assess(...call),
+    dangersOf: async (paths) => (await (await current().get()).dangersOf?.(paths)) ?? [],
+    allow: async (rules) => (await policy.allow?.(rules)) ?? { done: false, said: 'No rules can be kept in this run.' },
+  };
+}
+
 function withoutRules(rules: readonly Rule[], gone: readonly Rule[]): readonly Rule[] {
   const keys = new Set(gone.map(ruleKey));
   return rules.filter((rule) => !keys.has(ruleKey(rule)));

@@ -12,7 +12,7 @@ import { StoreError } from '../kernel/store/errors.js';
 import { openMemoryStore } from '../kernel/store/memory-store.js';
 import { openCopy, openStore, openTablesOnServer } from './open-store.js';
 import type { OpenedStore } from '../kernel/store/sqlite-store.js';
-import { sha256Of } from '../kernel/tools/files/atomic-write.js';
+import { createCapture } from '../kernel/tools/changes/blob-capture.js';
 import { blobSeal, guardedStore, type SecretSource } from '../kernel/secrets/known-secrets.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
 import type { OpenedSession, SessionChoice } from '../kernel/console/run-settings.js';
@@ -258,21 +258,11 @@ function events(count: number): string {
   return `${count} event${count === 1 ? '' : 's'}`;
 }
 
-const maxBlobBytes = 8 * 1024 * 1024;
-
 /** Records what calls do to files, for undo. Contents of secret files (`fs.deny`) are not read, and contents that hold
  * a key are not stored. The code is loaded with the first call that may change a file. */
 export function openCapture(settings: WatchSource & Pick<Settings, 'secrets'>): ChangeCapture {
   const watch = loadOnce(() => loadWatch(settings));
-  return {
-    hash: sha256Of,
-    maxBlobBytes,
-    holdsSecret: (bytes) =>
-      settings.secrets.some(({ value }) =>
-        Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(value),
-      ),
-    watch: { begin: async (look) => (await watch.get()).begin(look) },
-  };
+  return createCapture(settings.secrets, { begin: async (look) => (await watch.get()).begin(look) });
 }
 
 async function loadWatch(settings: WatchSource): Promise<ChangeWatch> {

@@ -47,8 +47,18 @@ export interface RunTools {
   readonly offer: (names: readonly string[]) => Promise<void>;
   /** The parts that features have opened for the tools. */
   readonly parts: Parts;
+  /** Opens the tools of files and commands for another directory, with a sandbox around it. Rejects where the sandbox
+   * does not hold. */
+  readonly toolsAt: (cwd: string, sandboxed: Sandbox) => Promise<ToolsElsewhere>;
   /** Ends the processes that still run, and the connections to servers. */
   readonly close: () => Promise<void>;
+}
+
+/** The tools of files and commands, for a directory that is not that of the run. */
+interface ToolsElsewhere {
+  readonly tools: readonly Tool[];
+  /** Ends the processes that still run. */
+  close(): Promise<void>;
 }
 
 type ToolSource = ToolsHost['settings'];
@@ -114,8 +124,34 @@ export async function openToolbox(
       for (const part of opened) register((await part.named?.(missing)) ?? []);
     },
     parts,
+    toolsAt: (cwd, sandboxed) => openToolsAt({ ...settings, cwd }, { sandboxed, marker, parts, opened }),
     close: async () => {
       await Promise.all([...opened.map(async (part) => await part.close?.()), processes.killBackground()]);
+      cancelExit();
+    },
+  };
+}
+
+interface Elsewhere {
+  readonly sandboxed: Sandbox;
+  readonly marker: { readonly name: string; readonly value: string };
+  readonly parts: Parts;
+  readonly opened: readonly ToolsPart[];
+}
+
+/** Opens the tools of files and commands for the directory of `settings`. */
+async function openToolsAt(settings: ToolSource, host: Elsewhere): Promise<ToolsElsewhere> {
+  const confine = await openSandbox(settings, host.sandboxed);
+  const processes = runnerIn(confine ? { confine } : null, host.marker);
+  const cancelExit = atExit(() => {
+    processes.killNow();
+  });
+  const tools = coreTools(settings, { processes, parts: host.parts });
+  const joined = host.opened.reduce((all, part) => part.joined?.(all) ?? all, tools);
+  return {
+    tools: settings.testMode ? inTestMode(joined) : joined,
+    close: async () => {
+      await processes.killBackground();
       cancelExit();
     },
   };

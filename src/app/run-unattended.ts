@@ -3,6 +3,7 @@ import { type Event, knownEvent } from '../kernel/core/event.js';
 import { type ApprovalMode, approvalModes } from '../kernel/core/policy.js';
 import { type AnsweredCall, lastTools } from '../kernel/core/projection.js';
 import type { ModelChunk, Provider } from '../kernel/core/provider.js';
+import { backgroundAgents } from '../kernel/console/background-agents-port.js';
 import { CliError } from '../kernel/console/command.js';
 import type { RootOptions } from '../kernel/console/options.js';
 import type { Settings, UnattendedRun } from '../kernel/console/run-settings.js';
@@ -105,7 +106,8 @@ async function inSession(run: Run, request: UnattendedRequest): Promise<Unattend
     await note({ sessionId: session.id });
     await run.store.update(session.id, { title: secrets.text(request.title) });
     if (signal.aborted) return { kind: 'stopped' };
-    const turn = await session.submit(request.prompt, { source: 'task', note: false, typed: true });
+    const first = await session.submit(request.prompt, { source: 'task', note: false, typed: true });
+    const turn = (await run.toolbox.parts.find(backgroundAgents)?.settle(session, first)) ?? first;
     const unsaved = await save();
     const callFailed = call !== undefined && lastCallFailed(session.events());
     return { kind: 'ended', turn, unsaved, callFailed, costUsd: meter.sum().cost_usd };

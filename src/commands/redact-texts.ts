@@ -1,5 +1,5 @@
 import { dirname } from 'node:path';
-import { attachmentsOf, type Event, type EventDraft, knownEvent } from '../kernel/core/event.js';
+import { type AgentData, attachmentsOf, type Event, type EventDraft, knownEvent } from '../kernel/core/event.js';
 import { isRecord, parseJson } from '../kernel/core/json.js';
 import { redactedText, type TextTrace, traceTexts } from '../kernel/core/text-trace.js';
 import { eraseInFiles } from '../kernel/store/erase-files.js';
@@ -199,6 +199,8 @@ function emptied(event: Event): Pick<EventDraft, 'content' | 'data'> | null {
     }
     case 'limit':
       return { content: placeholder, data: { ...known.data, message: placeholder } };
+    case 'agent':
+      return { content: placeholder, data: withoutTexts(known.data) };
     case 'run':
       return { content: placeholder, data: { version: known.data.version, arguments: [] } };
     case 'compaction':
@@ -206,4 +208,9 @@ function emptied(event: Event): Pick<EventDraft, 'content' | 'data'> | null {
     default:
       return null;
   }
+}
+
+/** Keeps of a step of a sub-agent what is no text. */
+function withoutTexts({ conflicts: _conflicts, ...data }: AgentData): AgentData {
+  return { ...data, description: placeholder, ...(data.output === undefined ? {} : { output: placeholder }) };
 }

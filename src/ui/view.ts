@@ -221,6 +221,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
       return event.data.state === 'reached'
         ? view
         : withItem(view, { type: 'notice', level: 'info', message: event.content });
+    case 'agent':
     case 'goal':
     case 'undo':
     case 'redo':

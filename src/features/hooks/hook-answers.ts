@@ -1,3 +1,4 @@
+import { isAbsolute } from 'node:path';
 import type { HookAnswer, HookEvent, Occasion } from '../../kernel/core/hooks.js';
 import { isRecord, parseJson } from '../../kernel/core/json.js';
 import { addAll } from '../../kernel/core/lists.js';
@@ -30,6 +31,7 @@ const nothing: OneAnswer = {
   output: null,
   headers: {},
   form: null,
+  worktree: null,
   context: [],
   stop: null,
   failed: null,
@@ -70,10 +72,22 @@ export function readAnswer(occasion: Occasion, result: HookResult): OneAnswer {
   if (result.failure === null && result.exit === 2 && deniable.has(event))
     return { ...nothing, decision: 'deny', reason: cut(result.stderr.trim()) || answer.reason };
   const failure = failureOf(result);
+  if (failure === null && event === 'WorktreeCreate') return withWorktree(answer, result);
   if (failure === null) return answer;
   return denies
     ? { ...answer, failed: null, notes: [...answer.notes, `failed: ${failure}`] }
     : { ...nothing, failed: failure };
+}
+
+/** A hook that makes a worktree prints its folder, in its last line or as `hookSpecificOutput.worktreePath`. Source:
+ * code.claude.com/docs/en/hooks, "WorktreeCreate". */
+function withWorktree(answer: OneAnswer, { stdout }: HookResult): OneAnswer {
+  const said = objectsIn(stdout.trim()).flatMap(({ hookSpecificOutput: given }) =>
+    isRecord(given) && typeof given['worktreePath'] === 'string' ? [given['worktreePath']] : [],
+  );
+  const path = said.at(-1) ?? stdout.trim().split('\n').at(-1)?.trim() ?? '';
+  if (isAbsolute(path)) return { ...answer, failed: null, worktree: path };
+  return { ...answer, failed: 'it did not print the absolute path of a worktree' };
 }
 
 function failureOf({ exit, failure, stderr }: HookResult): string | null {

@@ -408,14 +408,19 @@ const strictness = ['none', 'allow', 'ask', 'deny'] as const;
 function together(answers: readonly OneAnswer[]): Omit<HookAnswer, 'runs' | 'messages'> {
   const decision = strictness.findLast((level) => answers.some((answer) => answer.decision === level)) ?? 'none';
   const reasons = answers.flatMap((answer) => (answer.decision === decision && answer.reason ? [answer.reason] : []));
+  const firstOf = <T>(given: (answer: OneAnswer) => T | null): T | null =>
+    answers.map(given).find((value) => value !== null) ?? null;
+  const lastOf = <T>(given: (answer: OneAnswer) => T | null): T | null =>
+    answers.map(given).findLast((value) => value !== null) ?? null;
   return {
     decision,
     reason: decision === 'none' ? '' : reasons.join('\n'),
-    args: answers.findLast(({ args }) => args !== null)?.args ?? null,
+    args: lastOf(({ args }) => args),
     headers: Object.fromEntries(answers.flatMap(({ headers }) => Object.entries(headers))),
-    form: answers.find(({ form }) => form !== null)?.form ?? null,
-    output: answers.findLast(({ output }) => output !== null)?.output ?? null,
+    form: firstOf(({ form }) => form),
+    output: lastOf(({ output }) => output),
+    worktree: firstOf(({ worktree }) => worktree),
     context: answers.flatMap(({ context }) => context),
-    stop: answers.find(({ stop }) => stop !== null)?.stop ?? null,
+    stop: firstOf(({ stop }) => stop),
   };
 }

@@ -15,6 +15,7 @@ import type { CommandHandler } from '../../kernel/console/command.js';
 import type { CheckedFiles } from '../../kernel/console/feature.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
+import { steerAgents } from './show-agents.js';
 import { type AgentRole, agentsIn, findAgents, type FoundAgents } from './roles.js';
 
 /** `usual`: the model of agents whose file names none; null where that is the model of the session. */
@@ -86,7 +87,9 @@ export const listAgents: CommandHandler = listVerb('agent agents list --json', a
 
 export const agents: CommandHandler = {
   ...listAgents,
-  slash: async (_argument, { screen, settings, tools, roles }) => {
+  slash: async (argument, repl) => {
+    const { screen, settings, tools, roles } = repl;
+    if (argument.trim() !== 'list' && (await steerAgents(argument, repl))) return;
     const { lines, problems } = agentListing(await findRoles(settings), roles.get('subagent'));
     const isOffered = tools.registry.get('agent') !== undefined;
     const notice = isOffered ? [] : ['They are not offered in this session; /tools +agents offers them.'];

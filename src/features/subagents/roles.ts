@@ -45,6 +45,10 @@ export interface AgentRole {
   readonly mode: StricterMode | null;
   /** Whose notes it reads and writes between its runs; null for none. */
   readonly memory: MemoryScope | null;
+  /** Its calls return at once, unless a call says otherwise. */
+  readonly background: boolean;
+  /** It works in a git worktree of its own; null: in the directory of the session. */
+  readonly isolation: 'worktree' | null;
   /** Reads its prompt; '' for a file that is gone. */
   readonly prompt: () => string;
   readonly origin: FileOrigin;
@@ -81,13 +85,13 @@ const maxDescription = 250;
 const builtIn: readonly AgentRole[] = [
   {
     name: 'general',
-    description: 'Does a whole, separate task with the tools of this session.',
+    description: 'Does a whole task with the tools of this session.',
     tools: null,
     prompt: () => 'You are an agent that does one task for another agent, which waits for it.',
   },
   {
     name: 'explore',
-    description: 'Finds files, code and facts in this project and reports them; it only reads.',
+    description: 'Finds files, code and facts in this project; it only reads.',
     tools: ['glob', 'grep', 'file_read'],
     prompt: () =>
       'You are an agent that finds things in a project for another agent, which waits for it. Search widely first, ' +
@@ -100,6 +104,8 @@ const builtIn: readonly AgentRole[] = [
   skills: [],
   mode: null,
   memory: null,
+  background: false,
+  isolation: null,
   origin: 'program',
   path: null,
   ...role,
@@ -204,6 +210,8 @@ function limitsOf(fields: FrontMatter['fields']): RoleLimits {
     skills: listOf(field('skills')),
     mode: modeOf(field('permissionMode')),
     memory: memoryScope(field('memory')),
+    background: field('background') === 'true',
+    isolation: field('isolation') === 'worktree' ? 'worktree' : null,
   };
 }
 
@@ -268,7 +276,7 @@ function memoryScope(text: string): MemoryScope | null {
 /** `color` is for the screen of another program. */
 const knownKeys: readonly string[] = [
   ...['name', 'description', 'tools', 'disallowedTools', 'model', 'maxTurns', 'skills', 'permissionMode'],
-  ...['memory', 'color'],
+  ...['memory', 'color', 'background', 'isolation'],
 ];
 
 /** The servers that an agent names are those of its session. One that is written out in the file is not started. */
@@ -289,8 +297,22 @@ function ignored(path: string, fields: FrontMatter['fields']): readonly string[]
     ...(fields.has('tools') && toolNames(fields.get('tools') ?? '').length === 0
       ? [`${path}: tools names no tool, so the agent has none; write a list such as tools: Read, Grep.`]
       : []),
+    ...unknownValue(path, fields, 'background', ['true', 'false']),
+    ...unknownValue(path, fields, 'isolation', ['worktree']),
     ...['tools', 'disallowedTools'].flatMap((key) => unclearNames(path, key, fields.get(key) ?? '')),
   ];
+}
+
+/** Reports a field whose value means nothing. */
+function unknownValue(
+  path: string,
+  fields: FrontMatter['fields'],
+  key: string,
+  values: readonly string[],
+): readonly string[] {
+  const value = fields.get(key)?.trim() ?? '';
+  if (value === '' || values.includes(value)) return [];
+  return [`${path}: ${key} ${oneLine(value, 40)} is ignored; write ${key}: ${values.join(' or ')}.`];
 }
 
 /** Reports the entries of a list of tools that mean something else here, or nothing. */
@@ -402,13 +424,26 @@ export function agentTool(
         prompt: { type: 'string', description: 'the whole task, and what to report' },
         description: { type: 'string', description: 'three to six words' },
         resume: { type: 'string', description: 'agent_session_id to continue' },
+        background: { type: 'boolean' },
+        isolation: { enum: ['worktree'] },
+        merge: { type: 'integer', description: 'alone: agent_id' },
       },
-      required: ['agent', 'prompt', 'description'],
       additionalProperties: false,
     },
-    describe: ({ agent, description }) => `agent(${oneLine(agent, 64)}: ${oneLine(description, 100)})`,
+    describe: ({ agent = '', description = '', merge }) =>
+      merge === undefined ? `agent(${oneLine(agent, 64)}: ${oneLine(description, 100)})` : `agent(merge ${merge})`,
+    check: (given) => {
+      if (given.merge !== undefined) return null;
+      const missing = (['agent', 'prompt', 'description'] as const).find((key) => given[key] === undefined);
+      return missing === undefined ? null : { argument: missing, problem: 'missing', expected: 'string' };
+    },
     judge: () => ({ risk: 'read-only', reasons: [] }),
-    async run(order, { session, signal }) {
+    async run({ merge, agent = '', prompt = '', description = '', ...more }, { session, signal }) {
+      if (merge !== undefined)
+        return session.mergeAgent
+          ? await session.mergeAgent(merge, signal)
+          : failed('execution_failed', 'An agent cannot merge: say in your answer what is to be merged.');
+      const order = { agent, prompt, description, ...more };
       if (order.prompt.trim() === '') return failed('invalid_args', 'prompt is empty: say what the agent is to do.');
       const names = (await find()).agents.map(({ name }) => name);
       if (!names.includes(order.agent))
@@ -424,8 +459,8 @@ export function agentTool(
 }
 
 const about =
-  'Gives a separate task to another agent; returns its last message. It knows nothing of this conversation. Not for ' +
-  'a call or two. Agents that only read run side by side if called in one response.';
+  'Gives another agent a task; returns its last message. It sees nothing of this conversation. Not for a call or ' +
+  'two. Calls of one response run side by side if they only read or have a worktree.';
 
 /** The first ones with their descriptions, as far as those have room. */
 function linesOf(agents: readonly AgentRole[]): readonly string[] {

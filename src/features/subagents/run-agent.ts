@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { parseJson } from '../../kernel/core/json.js';
 import { netChanges } from '../../kernel/agent/file-history.js';
 import { addUsage, noUsage, spentUsd } from '../../kernel/agent/budget.js';
-import type { AgentCall, Agents, ApprovalDeps, TurnDeps } from '../../kernel/agent/dependencies.js';
+import type { AgentCall, ApprovalDeps, TurnDeps } from '../../kernel/agent/dependencies.js';
 import { createSession, interruptedResult, type Session, type SessionParts } from '../../kernel/agent/session.js';
 import { type CallClock, startCallClock } from '../../kernel/core/call-clock.js';
 import { type Event, type EventDraft, knownEvent, type ToolCallData, type UsageData } from '../../kernel/core/event.js';
@@ -12,65 +12,127 @@ import { interruptedRunning, type ModelRef, type OpenCall } from '../../kernel/c
 import type { AgentEvent, TurnEnd } from '../../kernel/core/session-port.js';
 import { placeOf, type SessionRow, type Store, ulid } from '../../kernel/core/store.js';
 import { firstLine } from '../../kernel/core/text.js';
-import type { SubagentRequest, ToolOutcome } from '../../kernel/core/tool.js';
-import type { AgentHost, AgentModel } from '../../kernel/console/feature.js';
-import { CliError } from '../../kernel/console/command.js';
+import type { Denial, RecordedChanges, SubagentRequest, ToolOutcome } from '../../kernel/core/tool.js';
+import type { AgentHost, AgentModel, AgentPlace } from '../../kernel/console/feature.js';
 import type { OpenedSession, Settings } from '../../kernel/console/run-settings.js';
 import { directoryId } from '../../kernel/disk/directory-id.js';
 import { theirNames } from '../../kernel/tools/claude-dialect.js';
 import { counted, failed, succeeded } from '../../kernel/tools/define-tool.js';
 import { createSubsetRegistry } from '../../kernel/tools/registry.js';
+import { trackedAgents } from './agent-log.js';
 import { withMemory } from './agent-memory.js';
-import { type AgentRole, findAgents, type FoundAgents, mayReach, stricter, toolsOf } from './roles.js';
+import { type AgentRole, mayReach, stricter, toolsOf } from './roles.js';
 
-interface Work {
+/** A task for an agent. */
+export interface AgentWork {
   readonly role: AgentRole;
   readonly order: SubagentRequest;
+  /** Of its session. */
+  readonly id: string;
+}
+
+/** Returns the id of the session of a new agent. */
+export function newAgentId(now: number): string {
+  return ulid(now, randomBytes(16));
+}
+
+/** Returns why the agent that an order continues cannot be continued; null where it can, and for a new one. */
+export async function resumeProblem(
+  host: AgentHost,
+  { role, order: { resume } }: Pick<AgentWork, 'role' | 'order'>,
+  parent: TurnDeps,
+): Promise<string | null> {
+  if (resume === undefined) return null;
+  const found = (await host.store.agentsOf(parent.record.id)).find(({ id }) => id === resume);
+  if (!found) return `resume: this session has no agent ${firstLine(resume, 64)}; start one without resume.`;
+  return isOf(found, role) ? null : `resume: ${found.id} is not the session of an agent ${role.name}.`;
 }
 
 /** The session and the call that an agent works for. `share`: how many agents share what may be spent. */
-interface Client {
+export interface Client {
   readonly parent: TurnDeps;
   readonly call: AgentCall;
   readonly share: () => number;
+  /** Takes a line for each step of the agent. */
+  readonly step: (line: string) => void;
+}
+
+/** The directory that an agent works in, where it is not that of the session. */
+export interface OwnPlace extends AgentPlace {
+  readonly cwd: string;
+  /** A text about it for the agent. */
+  readonly note: string;
+}
+
+/** An agent whose session is open. */
+export interface OpenedAgent {
+  readonly child: Session;
+  /** Does its task. Call it once. */
+  work(): Promise<AgentEnd>;
+  /** Gives back what it holds. */
+  close(): Promise<void>;
+}
+
+/** The end of the work of an agent. */
+export interface AgentEnd {
+  readonly outcome: ToolOutcome;
+  /** The changes of files in the session's directory. */
+  readonly recorded: RecordedChanges;
+  readonly denials: readonly Denial[];
 }
 
 /** The delay after its time limit at which an agent that ignores it is stopped. */
 const graceMs = 60_000;
 
-/** Has an agent do its work in a session of its own, and returns its last message. What it uses counts at once in the
- * session that it works for. Throws where it cannot begin. */
-async function runAgent(host: AgentHost, work: Work, client: Client): Promise<ToolOutcome> {
+/** Opens the session of an agent, with its model. What it uses counts at once in the session that it works for. Throws
+ * where it cannot begin. */
+export async function openAgent(
+  host: AgentHost,
+  work: AgentWork,
+  client: Client,
+  place: OwnPlace | null,
+): Promise<OpenedAgent> {
   const model = await modelOf(host, work.role, client.parent);
   try {
-    const opened = await openChild(host, work, client);
-    if (typeof opened === 'string') return failed('not_found', opened);
+    const opened = await openChild(host, work, client, place);
     try {
-      return await inSession(host, work, { ...client, opened, model });
-    } finally {
+      const limits = createLimits(host.settings.config.agents, work.role, client.parent.host.now);
+      const parts: ChildParts = { ...client, opened, model, role: work.role, limits, place };
+      const child = await createChild(host, parts);
+      return {
+        child,
+        work: () => inSession(host, work, parts, child),
+        close: async () => {
+          await opened.release().catch(() => undefined);
+          model.close();
+        },
+      };
+    } catch (error) {
       await opened.release().catch(() => undefined);
+      throw error;
     }
-  } finally {
+  } catch (error) {
     model.close();
+    throw error;
   }
 }
 
-async function inSession(host: AgentHost, { role, order }: Work, parts: Parts): Promise<ToolOutcome> {
-  const { parent, call, opened } = parts;
-  const ofAgent = createLimits(host.settings.config.agents, role, parent.host.now);
-  const longestMs = ofAgent.timeoutMs + graceMs;
+async function inSession(
+  host: AgentHost,
+  { role, order }: AgentWork,
+  parts: ChildParts,
+  child: Session,
+): Promise<AgentEnd> {
+  const { parent, call, limits, opened, place } = parts;
+  const longestMs = limits.timeoutMs + graceMs;
   const clock = startCallClock({ timeoutMs: longestMs, maxMs: longestMs }, parent.host, () => {
-    ofAgent.timeIsUp();
+    limits.timeIsUp();
     child.interrupt();
   });
-  const limits: Limits = {
-    ...ofAgent,
-    whileAsking: (asking) => call.whileAsking(() => clock.whileAsking(() => ofAgent.whileAsking(asking))),
-  };
-  const child = await createChild(host, { ...parts, role, limits });
+  limits.pauses((asking) => call.whileAsking(() => clock.whileAsking(asking)));
   if (opened.restored.length > 0) await child.repair();
   const before = child.events().length;
-  const stop = child.subscribe(createReporter(child, { ...parts, role, limits }));
+  const stop = child.subscribe(createReporter(child, parts));
   const unfollow = host.follow({
     session: child,
     mask: (text) => parent.secrets?.text(text) ?? text,
@@ -81,16 +143,22 @@ async function inSession(host: AgentHost, { role, order }: Work, parts: Parts): 
   };
   call.signal.addEventListener('abort', interrupt);
   try {
-    const working = child.submit(withMemory(role, order.prompt, host.settings));
+    const prompt = withMemory(role, order.prompt, host.settings);
+    let working = child.submit(place === null ? prompt : `${prompt}\n\n${place.note}`);
     if (call.signal.aborted) interrupt();
-    const end = await working;
+    let end = await working;
+    // Messages that the user sent to it after its last call.
+    for (let queue = child.takeQueue(); queue.length > 0 && !call.signal.aborted; queue = child.takeQueue()) {
+      working = child.submit(queue.map(({ text }) => text).join('\n\n'));
+      end = await working;
+    }
     await child.record.flush();
     if (child.record.unsaved().length > 0) host.records.push(child.record);
     else child.record.end();
     const events = child.events().slice(before);
     const outcome = outcomeOf(end, { child, role, limits, events, signal: call.signal });
     const denials = end.denials.map((denial) => ({ agent_session_id: child.id, ...denial }));
-    return { ...outcome, recorded: netChanges(events), denials };
+    return { outcome, recorded: netChanges(events), denials };
   } finally {
     clock.stop();
     call.signal.removeEventListener('abort', interrupt);
@@ -99,31 +167,29 @@ async function inSession(host: AgentHost, { role, order }: Work, parts: Parts): 
   }
 }
 
-/** Opens a new session for an agent, or the session of one that is resumed. A text says why there is none. */
+/** Opens a new session for an agent, or the session of one that is resumed. */
 async function openChild(
   host: AgentHost,
-  { role, order }: Work,
+  { role, order, id }: AgentWork,
   { parent, call }: Client,
-): Promise<OpenedSession | string> {
+  place: OwnPlace | null,
+): Promise<OpenedSession> {
   const createdAt = parent.host.now();
-  const directory = directoryId(host.settings.cwd);
+  const cwd = place?.cwd ?? parent.cwd;
+  const directory = directoryId(cwd);
   const title = firstLine(`${role.name}: ${order.description}`, 120);
   const fresh: SessionRow = {
-    id: ulid(createdAt, randomBytes(16)),
+    id,
     parentId: parent.record.id,
     parentCallId: call.id,
-    cwd: parent.cwd,
+    cwd,
     title: parent.secrets?.text(title) ?? title,
     ...placeOf(parent.model().ref),
     createdAt,
     updatedAt: createdAt,
     ...(directory === null ? {} : { directoryId: directory }),
   };
-  if (order.resume === undefined) return await host.openSession(null, fresh);
-  const found = (await host.store.agentsOf(parent.record.id)).find(({ id }) => id === order.resume);
-  if (!found) return `resume: this session has no agent ${firstLine(order.resume, 64)}; start one without resume.`;
-  if (!isOf(found, role)) return `resume: ${found.id} is not the session of an agent ${role.name}.`;
-  return await host.openSession(found.id, fresh);
+  return await host.openSession(order.resume ?? null, fresh);
 }
 
 function isOf({ title }: SessionRow, { name }: AgentRole): boolean {
@@ -159,6 +225,8 @@ interface Limits {
   timeIsUp(): void;
   /** The time that the user takes to answer does not count as time of the agent. */
   whileAsking: CallClock['whileAsking'];
+  /** Takes what else pauses meanwhile. */
+  pauses(clock: CallClock['whileAsking']): void;
   tokens(): number;
 }
 
@@ -172,6 +240,7 @@ function createLimits(
   let tokens = 0;
   let late = false;
   let askedMs = 0;
+  let outer: CallClock['whileAsking'] = (asking) => asking();
   return {
     maxTurns: Math.min(maxTurns, role.maxTurns ?? maxTurns),
     timeoutMs,
@@ -189,10 +258,13 @@ function createLimits(
     whileAsking: async (asking) => {
       const askedAt = now();
       try {
-        return await asking();
+        return await outer(asking);
       } finally {
         askedMs += now() - askedAt;
       }
+    },
+    pauses: (clock) => {
+      outer = clock;
     },
     tokens: () => tokens,
   };
@@ -206,12 +278,14 @@ interface Parts extends Client {
 interface ChildParts extends Parts {
   readonly role: AgentRole;
   readonly limits: Limits;
+  readonly place: OwnPlace | null;
 }
 
 async function createChild(host: AgentHost, { parent, call, share, ...parts }: ChildParts): Promise<Session> {
   const { role, opened, model, limits } = parts;
+  const place = parts.place ?? inSessionPlace(host, parent);
   const names = new Set(toolsOf(role, host.registry.list(), theirNames).map(({ name }) => name));
-  const registry = createSubsetRegistry(host.registry, {
+  const registry = createSubsetRegistry(place.registry, {
     offers: (name) => names.has(name),
     reaches: (target) => mayReach(role, target),
   });
@@ -219,8 +293,8 @@ async function createChild(host: AgentHost, { parent, call, share, ...parts }: C
   const opening =
     opened.restored.length > 0
       ? []
-      : await host.opening(registry, { role: role.prompt(), named: role.skills, windowTokens });
-  const { capture } = parent.tools;
+      : await place.opening(registry, { role: role.prompt(), named: role.skills, windowTokens });
+  const { capture, policy } = place;
   const { id: session } = parent.record;
   const within = { session, events: () => parent.record.events() };
   const hooks = host.hooks('startup', { id: opened.row.id, type: role.name, within });
@@ -242,10 +316,10 @@ async function createChild(host: AgentHost, { parent, call, share, ...parts }: C
     connect: () => Promise.reject(new Error('a resumed agent keeps its model')),
     tools: {
       registry,
-      policy: stricter(parent.tools.policy, role.mode, role.name),
+      policy: stricter(policy, role.mode, role.name),
       ...(capture ? { capture } : {}),
       ...(hooks ? { hooks } : {}),
-      fileNotes: host.fileNotes((message) => {
+      fileNotes: place.fileNotes((message) => {
         child.notify({ level: 'warn', code: 'context_file', message });
       }),
     },
@@ -257,6 +331,12 @@ async function createChild(host: AgentHost, { parent, call, share, ...parts }: C
     ...(parent.attachments ? { attachments: parent.attachments } : {}),
   });
   return child;
+}
+
+/** The directory of the session. */
+function inSessionPlace(host: AgentHost, { tools: { policy, capture } }: TurnDeps): Omit<AgentPlace, 'close'> {
+  const { opening, fileNotes, registry } = host;
+  return { opening, fileNotes, registry, policy, ...(capture ? { capture } : {}) };
 }
 
 /** Puts the effort of an agent's model into the event of its tools, which has the settings of its requests. */
@@ -319,7 +399,7 @@ function agentUsage(
 /** Passes on what an agent does: what it uses to the record of the session, and a line for each step to the screen. */
 function createReporter(
   child: Session,
-  { parent, call, role, limits }: Client & { readonly role: AgentRole; readonly limits: Limits },
+  { parent, call, role, limits, step: report }: Client & { readonly role: AgentRole; readonly limits: Limits },
 ): (event: AgentEvent) => void {
   const { provider, model } = child.ref();
   let turn = 0;
@@ -328,7 +408,7 @@ function createReporter(
     const turns = turn > limits.maxTurns ? 'last answer' : `turn ${turn}/${limits.maxTurns}`;
     const cost = costUsd === null ? 'cost unknown' : `$${costUsd.toFixed(4)}`;
     const facts = [role.name, `${provider}/${model}`, turns, `${limits.tokens()} tokens`, cost, doing];
-    parent.emit({ type: 'tool_output', callId: call.id, chunk: `${facts.join(' · ')}\n` });
+    report(facts.join(' · '));
   };
   const record = (usage: UsageData): void => {
     limits.spent(usage);
@@ -404,40 +484,6 @@ function errorOf(end: TurnEnd, output: string, { limits, signal }: Ended): reado
   return ['execution_failed', 'ended without an answer.'];
 }
 
-/** Runs the agents of one session. */
-export function createAgents(host: AgentHost): Agents {
-  let running = 0;
-  const find = (): Promise<FoundAgents> => findAgents(host.settings);
-  return {
-    run: async (order, parent, call) => {
-      running += 1;
-      try {
-        const role = (await find()).agents.find(({ name }) => name === order.agent);
-        if (!role) return failed('not_found', `There is no agent ${firstLine(order.agent, 64)} any more.`);
-        return await runAgent(host, { role, order }, { parent, call, share: () => running });
-      } catch (error) {
-        parent.host.log({ at: 'agents', message: 'an agent could not be run', error: String(error) });
-        const why = error instanceof CliError ? `${error.message}. ${error.hint}` : String(error);
-        return failed('execution_failed', `The agent ${order.agent} could not be run: ${why}`);
-      } finally {
-        running -= 1;
-      }
-    },
-    runTogether: async (calls) => {
-      if (!calls.every((call) => call?.tool.name === 'agent')) return false;
-      const { agents } = await find();
-      const reads = calls.map((call) => {
-        const role = agents.find(({ name }) => name === call?.args['agent']);
-        const tools = role ? toolsOf(role, host.registry.list(), theirNames) : [];
-        return (
-          role !== undefined && call?.args['resume'] === undefined && tools.every(({ effect }) => effect === 'read')
-        );
-      });
-      return !reads.includes(false);
-    },
-  };
-}
-
 /** Answers calls of agents that the program's end left open: the session of the agent is named, and what it spent
  * until then is recorded. */
 export async function answerOpen(
@@ -450,16 +496,14 @@ export async function answerOpen(
     const { agent, resume } = orderOf(call);
     const child = agents.find(({ id, parentCallId }) => parentCallId === call.id || id === resume);
     if (!child) continue;
-    const known = session.events().flatMap((event) => responseOf(event, child.id) ?? []);
     const events = await store.load(child.id);
-    for (const raw of events) {
-      const event = raw.kind === 'usage' ? knownEvent(raw) : null;
-      if (event?.kind !== 'usage' || known.includes(event.data.response_id)) continue;
-      await session.append(agentUsage(event.data, { agent, sessionId: child.id, callId: call.id }));
-    }
+    await syncUsage(session, events, { agent, sessionId: child.id, callId: call.id });
+    const isApart = trackedAgents(session.events()).some(
+      ({ sessionId, worktree }) => sessionId === child.id && worktree,
+    );
     const said = `${interruptedRunning.error} Its work so far is saved: continue it with resume "${child.id}".`;
     const result = interruptedResult(call, errorEnvelope('interrupted', said, { agent_session_id: child.id }));
-    const { changes, folders = [], unwatched } = netChanges(sinceLastPrompt(events));
+    const { changes, folders = [], unwatched } = netChanges(isApart ? [] : sinceLastPrompt(events));
     await session.append({
       ...result,
       data: {
@@ -469,6 +513,20 @@ export async function answerOpen(
         ...(unwatched === undefined ? {} : { unwatched }),
       },
     });
+  }
+}
+
+/** Records what an agent has spent and its session does not know of yet. `events`: of the agent. */
+export async function syncUsage(
+  session: Pick<Session, 'append' | 'events'>,
+  events: readonly Event[],
+  of: { readonly agent: string; readonly sessionId: string; readonly callId: string },
+): Promise<void> {
+  const known = session.events().flatMap((event) => responseOf(event, of.sessionId) ?? []);
+  for (const raw of events) {
+    const event = raw.kind === 'usage' ? knownEvent(raw) : null;
+    if (event?.kind === 'usage' && !known.includes(event.data.response_id))
+      await session.append(agentUsage(event.data, of));
   }
 }
 

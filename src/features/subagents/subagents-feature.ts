@@ -1,4 +1,5 @@
 import type { Feature } from '../../kernel/console/feature.js';
+import { agentDesk } from './agent-desk.js';
 import { agentParts, loadAgents, openAgentPart } from './subagents-start.js';
 
 /** Other agents, each with a context of its own. */
@@ -10,9 +11,12 @@ export const subagents: Feature = {
       entries: [
         {
           line: ['agents', 'List sub-agents, their tools and models'],
-          slash: ['agents', 'List sub-agents, their tools and models', 'tools'],
-          also: 'subagents workers',
-          isHarmless: true,
+          slash: [
+            'agents [number, list, show, diff, merge, discard, stop or send]',
+            'Show running and finished sub-agents, merge their changes; list those you can use',
+            'tools',
+          ],
+          also: 'subagents workers background worktree',
           load: async () => (await loadAgents()).agents,
         },
         {
@@ -22,6 +26,18 @@ export const subagents: Feature = {
         {
           line: ['agents show <name>', 'Show a sub-agent with its prompt'],
           load: async () => (await loadAgents()).showAgent,
+        },
+        {
+          line: ['agents diff <number>', 'Show what a sub-agent changed in its worktree'],
+          load: async () => (await loadAgents()).diffAgent,
+        },
+        {
+          line: ['agents merge <number>', 'Merge the changes of a sub-agent into the working directory'],
+          load: async () => (await loadAgents()).mergeOne,
+        },
+        {
+          line: ['agents discard <number>', 'Remove the worktree of a sub-agent; agent undo brings it back'],
+          load: async () => (await loadAgents()).discardOne,
         },
         {
           line: ['agents check', 'Check sub-agent files; exits with 2 if there are problems'],
@@ -47,5 +63,9 @@ export const subagents: Feature = {
   ],
   importers: async () => [(await import('./plan-agent-import.js')).agentImporter],
   openRun: openAgentPart,
+  openRepl: ({ parts }) => {
+    parts.get(agentDesk).wakes = true;
+    return Promise.resolve(null);
+  },
   projectParts: agentParts,
 };

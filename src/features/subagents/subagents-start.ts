@@ -7,25 +7,52 @@ import {
   type TrustedHere,
 } from '../../kernel/config/project.js';
 import type { RunHost, RunPart } from '../../kernel/console/feature.js';
+import { backgroundAgents } from '../../kernel/console/background-agents-port.js';
+import { type AgentDesk, agentDesk } from './agent-desk.js';
 
 /** Loads the code of sub-agents, which a run without any does not need. */
 export const loadAgents = () => import('./subagents-code.js');
 
 /** Opens what runs sub-agents. Their code is loaded with the first call. */
-export async function openAgentPart({ settings, options }: RunHost): Promise<RunPart> {
+export async function openAgentPart({ settings, options, parts }: RunHost): Promise<RunPart> {
+  const desk: AgentDesk = { sessions: new Map(), agents: new Map(), wakes: false, settling: new Set() };
+  parts.add(agentDesk, desk);
+  parts.add(backgroundAgents, {
+    settle: async (session, end) =>
+      desk.agents.has(session.id) ? await (await loadAgents()).settleAgents(desk, session, end) : end,
+  });
   return {
     offers: (await areOffered(settings, options.tools)) ? ['agent'] : [],
+    follow: ({ session, within }) => {
+      if (within) return () => undefined;
+      desk.sessions.set(session.id, session);
+      return () => {
+        desk.sessions.delete(session.id);
+        desk.agents.delete(session.id);
+      };
+    },
     agents: (host) => {
-      const agents = loadOnce(async () => (await loadAgents()).createAgents(host));
+      const agents = loadOnce(async () => new (await loadAgents()).SessionAgents(host, desk));
       return {
         run: async (...order) => await (await agents.get()).run(...order),
+        merge: async (...order) => await (await agents.get()).merge(...order),
         runTogether: async (calls) =>
           calls.every((call) => call?.tool.name === 'agent') && (await (await agents.get()).runTogether(calls)),
+        end: async () => {
+          await Promise.allSettled(desk.settling);
+          await (await agents.started())?.end();
+        },
       };
+    },
+    running: () => {
+      const all = [...desk.agents.values()].flatMap((agents) => [...agents.running().values()]);
+      return all.filter(({ background }) => background).length;
     },
     settle: async (session, store) => {
       const open = session.record.projection.openCalls().filter(({ call }) => call.function.name === 'agent');
       if (open.length > 0) await (await loadAgents()).answerOpen(session, open, store);
+      if (session.events().some(({ kind }) => kind === 'agent'))
+        await (await loadAgents()).settleTracked(session, { cwd: settings.cwd, env: settings.env }, store);
     },
   };
 }

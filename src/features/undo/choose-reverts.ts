@@ -52,7 +52,8 @@ export function chooseReverts(events: readonly Event[], kind: 'undo' | 'redo', a
 /** Chooses every change after event `seq` that has not been undone, the newest first. */
 export function revertsAfter(events: readonly Event[], seq: number): readonly Revert[] {
   return changeSets(events)
-    .filter((set) => set.seq > seq && set.undoneBy === null && set.changes.length + set.folders.length > 0)
+    .filter((set) => set.seq > seq && set.undoneBy === null)
+    .filter((set) => set.worktree !== undefined || set.changes.length + set.folders.length > 0)
     .toReversed()
     .map((set) => revertOf(set, 'undo'));
 }
@@ -66,7 +67,7 @@ export function revertsOf(events: readonly Event[], kind: 'undo' | 'redo', seqs:
 }
 
 function isCaptured(set: ChangeSet): boolean {
-  return set.folders.length > 0 || set.changes.some((change) => change.captured);
+  return set.worktree !== undefined || set.folders.length > 0 || set.changes.some((change) => change.captured);
 }
 
 /** Says that nothing can be done, and names what was changed all the same. */
@@ -112,6 +113,7 @@ function revertOf(set: ChangeSet, kind: 'undo' | 'redo'): Revert {
     goals: goalsOf(set, kind),
     folders: folderGoalsOf(set, kind),
     unwatched: set.unwatched,
+    ...(set.worktree ? { worktree: set.worktree } : {}),
   };
 }
 
@@ -138,6 +140,10 @@ export async function listReverts(
     const plan = await planOf(session, revert, ahead);
     for (const action of plan.actions) ('goal' in action ? files : folders).add(action.path);
     lines.push(`${verbs[revert.kind]} event ${revert.ofSeq}, ${printable(revert.title)}:`);
+    if (revert.worktree) {
+      folders.add(revert.worktree.path);
+      lines.push(`  ${revert.kind === 'undo' ? 'make  ' : 'remove'}  ${spelledLine(revert.worktree.path)}/ (worktree)`);
+    }
     addAll(lines, planLines(plan, session.cwd));
     if (revert.unwatched !== null) lines.push(`  There may be more: ${revert.unwatched}.`);
   }

@@ -1,9 +1,10 @@
 import { chmod, lstat, mkdir, rmdir } from 'node:fs/promises';
 import { basename, dirname, relative } from 'node:path';
 import { atPresentPaths, type ChangeSet, changeSets, stateAt } from '../../kernel/agent/file-history.js';
-import type { ChangeData, Event, EventDraft, FolderData } from '../../kernel/core/event.js';
+import type { AgentWorktree, ChangeData, Event, EventDraft, FolderData } from '../../kernel/core/event.js';
 import type { DirectoryMove } from '../../kernel/core/store.js';
 import { spelledLine } from '../../kernel/core/text.js';
+import { removeAgentWorktree, restoreAgentWorktree } from '../../kernel/tools/worktrees/agent-worktree.js';
 import {
   folderNames,
   isJoined,
@@ -291,15 +292,22 @@ function shownTo(cwd: string, path: string): string {
 /** The parts of a session that undo needs: its log, the contents of files, and a way to record what was done. */
 export interface RevertSession {
   readonly cwd: string;
+  /** The environment that git gets; absent where nothing is carried out. */
+  readonly env?: NodeJS.ProcessEnv;
   events(): readonly Event[];
   blob(sha256: string): Promise<Uint8Array | null>;
   append(draft: EventDraft): Promise<unknown>;
 }
 
-/** The same session, with paths adapted to the moves of its directory. */
-export function atPresent(session: RevertSession, moves: readonly DirectoryMove[] | undefined): RevertSession {
+/** The same session, with paths adapted to the moves of its directory. `env`: of the program. */
+export function atPresent(
+  session: RevertSession,
+  moves: readonly DirectoryMove[] | undefined,
+  env: NodeJS.ProcessEnv,
+): RevertSession {
   return {
     cwd: session.cwd,
+    env,
     events: () => atPresentPaths(session.events(), moves ?? []),
     blob: (sha256) => session.blob(sha256),
     append: (draft) => session.append(draft),
@@ -314,6 +322,8 @@ export interface Revert {
   readonly goals: readonly Goal[];
   readonly folders: readonly FolderGoal[];
   /** The reason there may be more changes than these; null where there are none. */ readonly unwatched: string | null;
+  /** The worktree of a sub-agent that was discarded. */
+  readonly worktree?: AgentWorktree;
 }
 
 export function planOf(session: RevertSession, revert: Revert, ahead: Ahead = new Map()): Promise<RevertPlan> {
@@ -333,6 +343,7 @@ export async function act(session: RevertSession, revert: Revert): Promise<Rever
   const done: ChangeData[] = [];
   const folders: FolderData[] = [];
   const skipped: Skipped[] = [...plan.skipped];
+  if (revert.worktree) return await actOnWorktree(session, revert, revert.worktree);
   for (const action of plan.actions) {
     try {
       await carryOut(action);
@@ -350,6 +361,26 @@ export async function act(session: RevertSession, revert: Revert): Promise<Rever
       data: { of_seq: revert.ofSeq, changes: done, ...(folders.length > 0 ? { folders } : {}), skipped },
     });
   return { done, folders, skipped };
+}
+
+/** Makes the worktree of a discarded sub-agent again, or removes it again, and records it. */
+async function actOnWorktree(session: RevertSession, revert: Revert, worktree: AgentWorktree): Promise<Reverted> {
+  const at = { cwd: session.cwd, env: session.env ?? {} };
+  const { path } = worktree;
+  try {
+    await (revert.kind === 'undo' ? restoreAgentWorktree(at, worktree) : removeAgentWorktree(at, worktree));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { done: [], folders: [], skipped: [{ path, reason }] };
+  }
+  const folder: FolderData = { path, before_mode: null, after_mode: null };
+  const changed = { ...folder, after_mode: revert.kind === 'undo' ? 0o040755 : null };
+  await session.append({
+    kind: revert.kind,
+    content: note(session, revert, [changed]),
+    data: { of_seq: revert.ofSeq, changes: [], skipped: [], worktree },
+  });
+  return { done: [], folders: [folder], skipped: [] };
 }
 
 async function carryOut(action: Action): Promise<void> {

@@ -35,7 +35,7 @@ async function goBack(argument: string, repl: Repl): Promise<void> {
     screen.notice('warn', turnRuns(`/rewind ${wanted}`.trimEnd(), screen));
     return;
   }
-  const files = atPresent(session, row.moves);
+  const files = atPresent(session, row.moves, repl.settings.env);
   const target = await chooseTarget(files, wanted, screen);
   if (target === null || session.busy()) return;
   if (target === 'undo') await undoRewind(files, repl);

@@ -162,7 +162,9 @@ async function withSession(
       );
     try {
       const { moves } = { ...row, ...(await opened.notePlace(row)) };
-      return await use(atPresent(revertSession(store, row, settings.cwd, [...(await store.load(row.id))]), moves));
+      return await use(
+        atPresent(revertSession(store, row, settings.cwd, [...(await store.load(row.id))]), moves, settings.env),
+      );
     } finally {
       await lease.release();
     }
@@ -196,13 +198,17 @@ function revertSession(store: Store, row: SessionRow, cwd: string, events: Event
   };
 }
 
-async function revertShown(kind: 'undo' | 'redo', argument: string, { screen, sessions }: Repl): Promise<void> {
+async function revertShown(
+  kind: 'undo' | 'redo',
+  argument: string,
+  { screen, sessions, settings }: Repl,
+): Promise<void> {
   const { session, row } = sessions.current();
   if (session.busy()) {
     screen.notice('warn', turnRuns(`/${kind}`, screen));
     return;
   }
-  const files = atPresent(session, row.moves);
+  const files = atPresent(session, row.moves, settings.env);
   const choice = chooseReverts(files.events(), kind, argument);
   if ('problem' in choice) {
     screen.notice('info', choice.problem);

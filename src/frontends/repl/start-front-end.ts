@@ -10,6 +10,7 @@ import { longestLimitWait } from '../../kernel/console/limit-option.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { outputIsTerminal, printError } from '../../kernel/console/print.js';
 import { type Assembly, createAgentSession, openRun, type Run, sessionHost } from '../../app/create-session.js';
+import { backgroundAgents } from '../../kernel/console/background-agents-port.js';
 import { goals, type GoalRequest } from '../../kernel/console/goal-port.js';
 import { isCommandLine } from '../../kernel/console/slash-command.js';
 import { eventNumber } from '../../app/find-session.js';
@@ -158,7 +159,11 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
     const { session } = chat;
     try {
       const work = { request, prompt, continues: options.waitForLimit !== undefined };
-      const pursue = askTowardsGoal(session, run.toolbox.parts.find(goals), work);
+      const towardsGoal = askTowardsGoal(session, run.toolbox.parts.find(goals), work);
+      const pursue: Ask = async (text) => {
+        const end = await towardsGoal(text);
+        return { ...end, ...(await run.toolbox.parts.find(backgroundAgents)?.settle(session, end)) };
+      };
       const ask: Ask = parts ? parts.ask(session, pursue) : pursue;
       const isPiped = joinPrompt(words, '') === '';
       const prompts: readonly Prompted[] = [

@@ -10,10 +10,10 @@ const noFiles: KeptAttachments = { attachments: [], blobs: [], refused: [] };
 
 /** Returns what the event of a message says of where it came from. */
 export function messageData(
-  source: MessageSource,
+  source: MessageSource | null,
   id?: string,
-): { readonly source: MessageSource; readonly message_id?: string } {
-  return { source, ...(id === undefined ? {} : { message_id: id }) };
+): { readonly source?: MessageSource; readonly message_id?: string } {
+  return { ...(source === null ? {} : { source }), ...(id === undefined ? {} : { message_id: id }) };
 }
 
 /** Records a message of the user with the files that it names. A note informs the model of each file that was

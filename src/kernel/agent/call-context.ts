@@ -40,7 +40,7 @@ export function contextOf(
 
 /** Returns the session of a call with the ways to ask the user. The call's clock stops while the user answers. */
 function callSession(d: DispatchDeps, id: string, signal: AbortSignal, clock: CallClock | null): CallSession {
-  const { record, searchWeb, runAgent, approval } = d;
+  const { record, searchWeb, runAgent, mergeAgent, approval } = d;
   const { putForm } = approval;
   const whileAsking: CallClock['whileAsking'] = (asking) => (clock ? clock.whileAsking(asking) : asking());
   return {
@@ -53,6 +53,9 @@ function callSession(d: DispatchDeps, id: string, signal: AbortSignal, clock: Ca
       : {}),
     ...(runAgent
       ? { runAgent: (order: SubagentRequest, stop: AbortSignal) => runAgent(order, { id, signal: stop, whileAsking }) }
+      : {}),
+    ...(mergeAgent
+      ? { mergeAgent: (number: number, stop: AbortSignal) => mergeAgent(number, { id, signal: stop, whileAsking }) }
       : {}),
   };
 }

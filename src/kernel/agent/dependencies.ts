@@ -69,8 +69,13 @@ interface ToolDeps {
 export interface Agents {
   /** Never rejects. */
   run(order: SubagentRequest, parent: TurnDeps, call: AgentCall): Promise<ToolOutcome>;
-  /** Returns true if these calls of one response may run in parallel: all of them start sub-agents that only read. */
+  /** Merges the changes of an agent, by its number, if the rules for edits allow it or the user does. Never rejects. */
+  merge(number: number, parent: TurnDeps, call: AgentCall): Promise<ToolOutcome>;
+  /** Returns true if these calls of one response may run in parallel: none of the sub-agents that they start writes
+   * into the working directory. */
   runTogether(calls: readonly (BoundCall | null)[]): Promise<boolean>;
+  /** Stops the agents in the background, and waits until their end is recorded. */
+  end(): Promise<void>;
 }
 
 /** The call that an agent works for. */
@@ -164,6 +169,8 @@ export interface DispatchDeps {
   readonly askAgent?: AskModel;
   /** Has an agent do a task for a call. Never rejects. */
   readonly runAgent?: (order: SubagentRequest, call: AgentCall) => Promise<ToolOutcome>;
+  /** Merges the changes of an agent. Never rejects. */
+  readonly mergeAgent?: (number: number, call: AgentCall) => Promise<ToolOutcome>;
 }
 
 /** Everything one turn needs. */

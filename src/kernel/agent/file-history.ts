@@ -1,4 +1,11 @@
-import { type ChangeData, type Event, type FolderData, knownEvent, type KnownEvent } from '../core/event.js';
+import {
+  type AgentWorktree,
+  type ChangeData,
+  type Event,
+  type FolderData,
+  knownEvent,
+  type KnownEvent,
+} from '../core/event.js';
 import type { ChangeCapture, WatchedChange, WatchReport } from '../core/file-changes.js';
 import type { Blob, DirectoryMove } from '../core/store.js';
 import type { FileChange, RecordedChanges, ToolOutcome } from '../core/tool.js';
@@ -15,6 +22,8 @@ export interface ChangeSet {
   readonly unwatched: string | null;
   /** The `seq` of the `undo` event that is in effect, or null. */
   readonly undoneBy: number | null;
+  /** The worktree of a sub-agent that was removed. */
+  readonly worktree?: AgentWorktree;
 }
 
 type Known = KnownEvent | null;
@@ -24,6 +33,7 @@ interface RecordedFiles {
   readonly changes: readonly ChangeData[];
   readonly folders: readonly FolderData[];
   readonly unwatched: string | null;
+  readonly worktree?: AgentWorktree;
 }
 
 function filesOf(event: Known): RecordedFiles | null {
@@ -34,10 +44,16 @@ function filesOf(event: Known): RecordedFiles | null {
       const listed = Array.isArray(changes) ? (changes as readonly ChangeData[]) : [];
       return { changes: listed, folders: foldersOf(listed, folders), unwatched: unwatched ?? null };
     }
+    case 'agent':
+      return event.data.state === 'discarded' && event.data.worktree
+        ? { changes: [], folders: [], unwatched: null, worktree: event.data.worktree }
+        : null;
     case 'undo':
     case 'redo':
-    case 'restore':
-      return { changes: event.data.changes, folders: event.data.folders ?? [], unwatched: null };
+    case 'restore': {
+      const { changes, folders = [], worktree } = event.data;
+      return { changes, folders, unwatched: null, ...(worktree ? { worktree } : {}) };
+    }
     default:
       return null;
   }
@@ -112,7 +128,9 @@ export function changeSets(events: readonly Event[]): readonly ChangeSet[] {
     if (event.kind === 'tool_result') {
       const { tool_call_id, name } = event.data;
       sets.set(event.seq, { seq: event.seq, title: titles.get(tool_call_id) ?? name, ...files, undoneBy: null });
-    } else if (files.changes.length + files.folders.length > 0) markUndone(sets, event);
+    } else if (event.kind === 'agent') {
+      sets.set(event.seq, { seq: event.seq, title: event.content, ...files, undoneBy: null });
+    } else if (files.changes.length + files.folders.length > 0 || files.worktree) markUndone(sets, event);
   }
   return [...sets.values()];
 }
@@ -128,14 +146,16 @@ export function changeSetAt(events: readonly Event[], seq: number): ChangeSet | 
   const sets = changeSets(events);
   const event = events.find((item) => item.seq === seq);
   const known = event ? knownEvent(event) : null;
-  const id =
-    known?.kind === 'tool_call'
-      ? known.data.id
-      : known?.kind === 'tool_started' || known?.kind === 'tool_result'
-        ? known.data.tool_call_id
-        : null;
+  if (known?.kind === 'agent') return sets.find((set) => set.seq === seq) ?? null;
+  const id = known ? callIdOf(known) : null;
   if (id === null) return null;
   return sets.find((set) => set.seq >= seq && isResultOf(events, set.seq, id)) ?? null;
+}
+
+/** Returns the id of the call that an event is a part of, or null. */
+function callIdOf(event: KnownEvent): string | null {
+  if (event.kind === 'tool_call') return event.data.id;
+  return event.kind === 'tool_started' || event.kind === 'tool_result' ? event.data.tool_call_id : null;
 }
 
 function isResultOf(events: readonly Event[], seq: number, id: string): boolean {

@@ -102,6 +102,8 @@ export interface Session extends SessionPort {
   /** Continues the turn that a usage limit has stopped, in this process or an earlier one, where it stopped, also after
    * its wait was ended. Returns null if there is none. Rejects while a turn runs. */
   continueTurn(): Promise<TurnEnd | null>;
+  /** Returns what a turn would work with, for work of the user beside the turns. */
+  deps(): TurnDeps;
   /** Resolves when no turn runs. */
   settled(): Promise<void>;
   /** Notifies hooks of the end of the session, if they were notified of its start. */
@@ -232,8 +234,8 @@ class LiveSession implements Session {
     const end = await this.#safely(async () => {
       const isFirst = !this.#begun;
       this.#begun = true;
-      await tellBegun(this.#deps(), isFirst, signal);
-      return await continueTurn(this.#deps(), pending, signal);
+      await tellBegun(this.deps(), isFirst, signal);
+      return await continueTurn(this.deps(), pending, signal);
     });
     return await this.#ended(end, signal);
   }
@@ -249,19 +251,19 @@ class LiveSession implements Session {
       ...((await news?.(this.events())) ?? []),
     ];
     await this.#recordNotes(told);
-    await recordWaiting(this.#deps(), this.#takeFromElsewhere(), signal);
+    await recordWaiting(this.deps(), this.#takeFromElsewhere(), signal);
     const end = await this.#safely(async () => {
       const isFirst = !this.#begun;
       this.#begun = true;
-      const fault = await askAboutPrompt(this.#deps(), text, isFirst, signal);
+      const fault = await askAboutPrompt(this.deps(), text, isFirst, signal);
       if (fault) return { status: 'failed', text: '', turns: 0, toolCalls: 0, denials: [], fault };
       const refused =
         sentBy && sentBy.typed !== true
-          ? await recordSent(this.#deps(), text, sentBy)
-          : await recordMessage(this.#deps(), { text, expand: this.#options.expand, ...this.#sender(sentBy) }, signal);
+          ? await recordSent(this.deps(), text, sentBy)
+          : await recordMessage(this.deps(), { text, expand: this.#options.expand, ...this.#sender(sentBy) }, signal);
       const mode = policy.record?.(this.events()) ?? null;
       if (mode) await this.record.note(mode);
-      return refused ?? (await runTurn(this.#deps(), signal));
+      return refused ?? (await runTurn(this.deps(), signal));
     });
     return await this.#ended(end, signal);
   }
@@ -275,7 +277,7 @@ class LiveSession implements Session {
       const { code, message, retryAt } = end.fault;
       const until = retryAt === undefined ? {} : { retry_at: new Date(retryAt).toISOString() };
       await this.record.append({ kind: 'error', content: message, data: { code, message, ...until } });
-      await tellFailed(this.#deps(), end.fault, signal);
+      await tellFailed(this.deps(), end.fault, signal);
     }
     if (this.#own) await this.#comeBack(this.#own);
     return end;
@@ -283,7 +285,7 @@ class LiveSession implements Session {
 
   /** Returns the source of a message that a user wrote. The messages to an agent come from the model. */
   #sender(sentBy: SentBy | undefined): { readonly source?: MessageSource } {
-    if (sentBy) return { source: sentBy.source };
+    if (sentBy) return sentBy.source === null ? {} : { source: sentBy.source };
     return this.#options.models.ofAgent ? {} : { source: 'terminal' };
   }
 
@@ -370,27 +372,28 @@ class LiveSession implements Session {
   }
 
   async ended(): Promise<void> {
+    await this.#options.tools.agents?.end();
     if (!this.#begun) return;
     this.#begun = false;
     if (this.#options.tools.hooks?.agent) return;
     const signal = AbortSignal.timeout(longestEndMs);
-    await askHooks(this.#deps(), { event: 'SessionEnd', reason: 'other' }, signal);
+    await askHooks(this.deps(), { event: 'SessionEnd', reason: 'other' }, signal);
     await this.#options.tools.hooks?.finish?.(signal);
   }
 
   async compact(focus: string): Promise<Compacted> {
     return await this.#inPlaceOfTurn(async (signal) =>
-      (await loadCompaction()).compact(this.#deps(), { trigger: 'manual', focus }, signal),
+      (await loadCompaction()).compact(this.deps(), { trigger: 'manual', focus }, signal),
     );
   }
 
   async omitResults(): Promise<Compacted> {
-    return await this.#inPlaceOfTurn(async (signal) => (await loadCompaction()).omitResults(this.#deps(), signal));
+    return await this.#inPlaceOfTurn(async (signal) => (await loadCompaction()).omitResults(this.deps(), signal));
   }
 
   workAlone<T>(work: (own: OwnWork) => Promise<T>): Promise<T> {
     return this.#inPlaceOfTurn((signal) => {
-      const d = this.#deps();
+      const d = this.deps();
       const approval: ApprovalDeps = { ...d.approval, ask: () => Promise.resolve({ answer: 'once' }) };
       return work({
         signal,
@@ -421,7 +424,7 @@ class LiveSession implements Session {
       this.#options.host.log({ at: 'title', message: 'no title came', reason });
     };
     try {
-      const { text, fault } = await requestTitle(this.#deps(), signal);
+      const { text, fault } = await requestTitle(this.deps(), signal);
       if (fault) log(fault.message);
       return text;
     } catch (error) {
@@ -432,7 +435,7 @@ class LiveSession implements Session {
 
   async askBeside(asked: string, onText: (text: string) => void, signal: AbortSignal): Promise<SideQuestionEnd> {
     const question = this.#options.secrets?.text(asked) ?? asked;
-    const { text: answer, usage, fault } = await requestSideAnswer(this.#deps(), question, onText, signal);
+    const { text: answer, usage, fault } = await requestSideAnswer(this.deps(), question, onText, signal);
     const isWhole = !signal.aborted && fault === null;
     const isKept = answer !== '' || isWhole;
     const data = { question, answer, usage, ...(isWhole ? {} : { interrupted: true as const }) };
@@ -445,7 +448,7 @@ class LiveSession implements Session {
   }
 
   async compactionPlan(): Promise<CompactionPlan | null> {
-    return (await loadCompaction()).planFor(this.#deps(), { trigger: 'manual' });
+    return (await loadCompaction()).planFor(this.deps(), { trigger: 'manual' });
   }
 
   price(): Price | null {
@@ -453,7 +456,7 @@ class LiveSession implements Session {
   }
 
   async omissionPlan(): Promise<OmissionPlan | null> {
-    return (await loadCompaction()).omissionFor(this.#deps());
+    return (await loadCompaction()).omissionFor(this.deps());
   }
 
   interrupt(why?: 'leaving'): void {
@@ -512,7 +515,7 @@ class LiveSession implements Session {
     return open.length;
   }
 
-  #deps(): TurnDeps {
+  deps(): TurnDeps {
     const { tools, models, limits, host, secrets, attachments, waitForLimit } = this.#options;
     return {
       tools,
@@ -530,7 +533,7 @@ class LiveSession implements Session {
       tell: (note) => {
         this.tell(note);
       },
-      askModel: (question, aborted) => requestAnswer(this.#deps(), question, aborted),
+      askModel: (question, aborted) => requestAnswer(this.deps(), question, aborted),
       askAgent: (question, aborted) => this.#askAgent(question, aborted),
       model: () => this.#plan ?? this.#model,
       ownModel: () => this.#own ?? this.ref(),
@@ -549,13 +552,13 @@ class LiveSession implements Session {
     if (!agents) return { text: '', problem: 'this session has no sub-agents' };
     const order = { agent: 'explore', prompt, description: 'answers a hook' };
     const call = { id: 'hook', signal, whileAsking: <Result>(work: () => Promise<Result>) => work() };
-    const { envelope } = await agents.run(order, this.#deps(), call);
+    const { envelope } = await agents.run(order, this.deps(), call);
     return isError(envelope) ? { text: '', problem: envelope.error } : { text: envelope.output, problem: null };
   }
 
   async #ask(question: Question, signal: AbortSignal): Promise<PermissionAnswer> {
     if (signal.aborted) return { answer: 'deny' };
-    void tellWaiting(this.#deps(), question, signal);
+    void tellWaiting(this.deps(), question, signal);
     const answer = await answered<PermissionAnswer>(
       this.#questions,
       question.callId,

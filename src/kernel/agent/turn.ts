@@ -283,7 +283,12 @@ async function runCall(
   const forCalls: DispatchDeps = {
     ...d,
     searchWeb: (search) => requestSearch(d, search),
-    ...(agents ? { runAgent: (order, call) => agents.run(order, d, call) } : {}),
+    ...(agents
+      ? {
+          runAgent: (order, call) => agents.run(order, d, call),
+          mergeAgent: (number, call) => agents.merge(number, d, call),
+        }
+      : {}),
   };
   return await dispatch(forCalls, prepared, signal);
 }

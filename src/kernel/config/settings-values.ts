@@ -94,6 +94,9 @@ export interface SettingsValues {
     readonly max_turns: number;
     readonly timeout_s: number;
     readonly max_tokens: number;
+    readonly max_background: number;
+    readonly wake: boolean;
+    readonly merge: 'ask' | 'auto';
   };
   readonly tasks: {
     readonly timezone?: string;

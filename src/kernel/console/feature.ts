@@ -279,8 +279,18 @@ export interface AgentHost {
   /** Returns what gives the session of an agent the notes about the files of its calls. `warn`: takes a sentence. */
   readonly fileNotes: (warn: (message: string) => void) => NonNullable<SessionParts['tools']['fileNotes']>;
   readonly follow: (followed: ObservedSession) => () => void;
+  /** Opens the tools, the permissions and the history of files for the directory of an agent that is not that of the
+   * session. Rejects where its sandbox does not hold. */
+  readonly openPlace: (cwd: string) => Promise<AgentPlace>;
   /** Gets the records of sub-agents whose events are not all saved when they end. */
   readonly records: Recorder[];
+}
+
+/** A directory that a sub-agent works in. */
+export interface AgentPlace
+  extends Pick<AgentHost, 'opening' | 'fileNotes' | 'registry'>, Pick<SessionParts['tools'], 'policy' | 'capture'> {
+  /** Ends the processes that still run there. */
+  close(): Promise<void>;
 }
 
 /** The model of a sub-agent. */

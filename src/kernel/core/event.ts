@@ -275,6 +275,8 @@ interface RevertData {
   readonly changes: readonly ChangeData[];
   readonly folders?: readonly FolderData[];
   readonly skipped: readonly { readonly path: string; readonly reason: string }[];
+  /** The worktree of a sub-agent that was made again, or removed again. */
+  readonly worktree?: AgentWorktree;
 }
 
 export interface ApprovalData {
@@ -420,6 +422,49 @@ export interface LimitData {
   readonly cause?: 'user' | 'model' | 'again';
 }
 
+/** The git worktree of a sub-agent. */
+export interface AgentWorktree {
+  /** Absolute. */
+  readonly path: string;
+  /** The branch that was made for it; null: a hook made the worktree. */
+  readonly branch: string | null;
+  /** The commit with the state that it began with. */
+  readonly base: string;
+  /** The commit with the state of its files at this step. */
+  readonly commit?: string;
+}
+
+/** A step of a sub-agent that works in the background or in a worktree, in the log of the session that started it. */
+export interface AgentData {
+  readonly state: 'started' | 'ended' | 'merged' | 'discarded';
+  readonly agent_session_id: string;
+  readonly agent: string;
+  /** The task in a few words. */
+  readonly description: string;
+  /** The call that started it. */
+  readonly tool_call_id: string;
+  readonly background: boolean;
+  /** Absent: it works in the directory of the session. */
+  readonly worktree?: AgentWorktree;
+  /** Of `ended`. */
+  readonly outcome?: AgentOutcome;
+  /** Of `ended`: the last message of the agent, or why there is none. */
+  readonly output?: string;
+  /** Of `ended`: what it has used so far; null if a price is not known. */
+  readonly cost_usd?: number | null;
+  /** Of `ended` in a worktree: the files that differ from its base. */
+  readonly files?: number;
+  readonly added?: number;
+  readonly removed?: number;
+  /** Of `merged`: the `seq` of the `tool_result` that has the changes of files. */
+  readonly of_seq?: number;
+  /** Of `merged`: the files that both sides changed, and what is in them now. */
+  readonly conflicts?: readonly { readonly path: string; readonly reason: string }[];
+}
+
+/** The end of a sub-agent. `stopped`: by the user, or with the program; `interrupted`: the program was killed. */
+export type AgentOutcome = 'completed' | 'limit_reached' | 'failed' | 'stopped' | 'interrupted';
+
 /** The command line of a run with options that the session alone does not show. */
 interface RunData {
   readonly version: string;
@@ -462,6 +507,7 @@ export type EventDraft =
   | { readonly kind: 'hook'; readonly content: string; readonly data: HookData }
   | { readonly kind: 'goal'; readonly content: string; readonly data: GoalData }
   | { readonly kind: 'limit'; readonly content: string; readonly data: LimitData }
+  | { readonly kind: 'agent'; readonly content: string; readonly data: AgentData }
   | { readonly kind: 'import'; readonly content: string; readonly data: ImportData }
   /** `content`: the same as a line for a shell. */
   | { readonly kind: 'run'; readonly content: string; readonly data: RunData }
@@ -495,6 +541,7 @@ const required: { readonly [K in EventDraft['kind']]: readonly string[] } = {
   hook: ['event', 'command'],
   goal: ['state', 'condition'],
   limit: ['state', 'retry_at'],
+  agent: ['state', 'agent_session_id', 'agent'],
   import: ['tool', 'session'],
   run: ['arguments'],
   rewind: ['to_seq'],

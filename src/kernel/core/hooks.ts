@@ -27,6 +27,8 @@ export const hookEvents = [
   'StopFailure',
   'SubagentStart',
   'SubagentStop',
+  'WorktreeCreate',
+  'WorktreeRemove',
   'PreCompact',
   'PostCompact',
   'SessionEnd',
@@ -101,6 +103,9 @@ export type Occasion =
   /** `error`: the kind of failure, as Claude Code names it. */
   | { readonly event: 'StopFailure'; readonly error: string; readonly message: string }
   | { readonly event: 'SubagentStart' }
+  /** `name`: a word for the new worktree. */
+  | { readonly event: 'WorktreeCreate'; readonly name: string }
+  | { readonly event: 'WorktreeRemove'; readonly path: string }
   | { readonly event: 'PreCompact'; readonly trigger: 'manual' | 'auto'; readonly instructions: string }
   | { readonly event: 'PostCompact'; readonly trigger: 'manual' | 'auto'; readonly summary: string }
   | { readonly event: 'SessionEnd'; readonly reason: string };
@@ -144,6 +149,8 @@ export interface HookAnswer {
   readonly headers: Readonly<Record<string, string>>;
   /** The answer to a question of a server; null: the user answers. */
   readonly form: HookedForm | null;
+  /** The folder of the worktree that a hook has made; null: none did. */
+  readonly worktree: string | null;
   /** Texts to add to the conversation, for the model. */
   readonly context: readonly string[];
   /** The reason why the turn must end here; null: it continues. */

@@ -208,6 +208,7 @@ class Fold implements Projection {
       case 'hook':
       case 'goal':
       case 'limit':
+      case 'agent':
       case 'import':
       case 'run':
       case 'rewind':

@@ -60,9 +60,10 @@ export interface KeptMessage extends QueuedMessage {
   readonly source: MessageSource;
 }
 
-/** A part of the program that sends a message. `note`: the text is the program's own, not the user's. */
+/** A part of the program that sends a message. `note`: the text is the program's own, not the user's. `source` null:
+ * nobody sent it, it is a note like those between turns. */
 export interface SentBy {
-  readonly source: MessageSource;
+  readonly source: MessageSource | null;
   readonly note: boolean;
   /** A user wrote it, so that commands in it are expanded. */
   readonly typed?: true;

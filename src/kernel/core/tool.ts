@@ -171,6 +171,10 @@ export interface SubagentRequest {
   readonly description: string;
   /** The id of an existing session of a sub-agent, to continue it. */
   readonly resume?: string;
+  /** The call returns at once, and a note reports the end. Absent: as the file of the agent says. */
+  readonly background?: boolean;
+  /** It works in a git worktree of its own. */
+  readonly isolation?: 'worktree';
 }
 
 /** The session of a call that runs: what it may ask of the model's provider and of the user. */
@@ -184,6 +188,8 @@ export interface CallSession extends SessionView {
   readonly answerForm?: ((question: ServerQuestion) => Promise<HookedForm | null>) | undefined;
   /** Has another agent do a task, in a session of its own. Never rejects. Absent in a session of an agent. */
   readonly runAgent?: ((order: SubagentRequest, signal: AbortSignal) => Promise<ToolOutcome>) | undefined;
+  /** Merges the changes of an agent, by its number, into the working directory. Never rejects. */
+  readonly mergeAgent?: ((number: number, signal: AbortSignal) => Promise<ToolOutcome>) | undefined;
 }
 
 /** For a call of no session. */

@@ -66,6 +66,8 @@ export function subjectsOf(occasion: Occasion, agent?: HookedAgent): readonly st
     case 'PostToolBatch':
     case 'MessageDisplay':
     case 'Stop':
+    case 'WorktreeCreate':
+    case 'WorktreeRemove':
       return [];
     default:
       return occasion satisfies never;
@@ -191,6 +193,8 @@ function fieldsOfOthers(
         | 'FileChanged'
         | 'ConfigChange'
         | 'InstructionsLoaded'
+        | 'WorktreeCreate'
+        | 'WorktreeRemove'
         | 'Elicitation';
     }
   >,
@@ -207,6 +211,10 @@ function fieldsOfOthers(
       return { file_path: occasion.path, event: occasion.change };
     case 'ConfigChange':
       return { source: occasion.source, file_path: occasion.path };
+    case 'WorktreeCreate':
+      return { name: occasion.name };
+    case 'WorktreeRemove':
+      return { worktree_path: occasion.path };
     case 'InstructionsLoaded': {
       const { path, memory, reason, globs } = occasion.file;
       return { file_path: path, memory_type: memory, load_reason: reason, ...(globs === null ? {} : { globs }) };

@@ -96,6 +96,34 @@ export function createSubsetRegistry(
   };
 }
 
+/** Returns a catalogue in which some tools are replaced by others of the same name, which keep the limits of the first.
+ * `limits`: those of the settings. */
+export function createReplacedRegistry(
+  whole: Registry,
+  replaced: readonly Tool[],
+  { limits, ...options }: RegistryOptions & { readonly limits: Readonly<Record<string, ToolLimits>> },
+): Registry {
+  const own = createRegistry(options);
+  for (const tool of replaced) if (whole.get(tool.name)) own.register(tool, limits[tool.name]);
+  const now = (tool: Tool): Tool => own.get(tool.name) ?? tool;
+  const pick = (name: string): Registry => (whole.get(name) && own.get(name) ? own : whole);
+  return {
+    ...whole,
+    register: () => {
+      throw new Error('a catalogue with replaced tools takes no more tools');
+    },
+    unregister: () => false,
+    list: () => whole.list().map(now),
+    get: (name) => {
+      const tool = whole.get(name);
+      return tool && now(tool);
+    },
+    bind: (call) => pick(call.name).bind(call),
+    bindOwn: (tool, args) => whole.bindOwn(tool, args),
+    admit: (name) => whole.admit(name),
+  };
+}
+
 async function bindTo(
   entry: Entry,
   text: string,

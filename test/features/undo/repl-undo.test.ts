@@ -64,7 +64,9 @@ const command = (rig: UndoRig, name: string, row: Partial<SessionRow> = {}) => {
     title: () => null,
     open: () => Promise.reject(new Error('not here')),
   };
-  return slashCommands(table, { sessions } as Partial<Repl> as Repl).find((item) => item.name === name)!;
+  return slashCommands(table, { sessions, settings: { env: process.env } } as unknown as Repl).find(
+    (item) => item.name === name,
+  )!;
 };
 const readOrNull = (path: string): string | null => (existsSync(path) ? readFileSync(path, 'utf8') : null);
 const own = (rig: UndoRig) =>

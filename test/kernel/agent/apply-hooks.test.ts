@@ -9,6 +9,7 @@ const nothing: HookAnswer = {
   args: null,
   headers: {},
   form: null,
+  worktree: null,
   output: null,
   context: [],
   stop: null,

@@ -6,6 +6,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export interface GitResult {
   readonly exitCode: number | null;
   readonly output: string;
+  /** The output byte for byte. */
+  readonly bytes: Buffer;
   readonly errors: string;
 }
 
@@ -17,11 +19,16 @@ const passed = ['PATH', 'HOME', 'LANG', 'XDG_CONFIG_HOME', 'TMPDIR', 'USER', 'LO
 /** A repository may have come from others: none of its programs is run. */
 const harmless = ['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false', '-c', 'protocol.ext.allow=never'];
 
-/** Runs git without a terminal, hooks and keys. Never rejects. */
-export async function runGit(cwd: string, env: Environment, args: readonly string[]): Promise<GitResult> {
+/** Runs git without a terminal, hooks and keys. `more`: variables that git gets besides. Never rejects. */
+export async function runGit(
+  cwd: string,
+  env: Environment,
+  args: readonly string[],
+  more: Readonly<Record<string, string>> = {},
+): Promise<GitResult> {
   const processes = createProcessRunner({ marker: { name: '_AGENT_GIT', value: String(process.pid) } });
   const own = passed.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
-  const said = { stdout: '', stderr: '' };
+  const said: Record<'stdout' | 'stderr', Buffer[]> = { stdout: [], stderr: [] };
   const result = await processes.run({
     file: 'git',
     args: [...harmless, ...args],
@@ -32,15 +39,18 @@ export async function runGit(cwd: string, env: Environment, args: readonly strin
       GIT_OPTIONAL_LOCKS: '0',
       GIT_TERMINAL_PROMPT: '0',
       GIT_LFS_SKIP_SMUDGE: '1',
+      ...more,
     },
     sandbox: 'off',
     signal: new AbortController().signal,
     timeoutMs: longestMs,
     maxTotalBytes: maxBytes,
     onOutput: (chunk, stream) => {
-      said[stream] += chunk.toString();
+      said[stream].push(Buffer.from(chunk));
     },
   });
-  if (result.ended === 'not_started') return { exitCode: null, output: '', errors: result.error };
-  return { exitCode: result.exitCode, output: said.stdout, errors: said.stderr };
+  if (result.ended === 'not_started')
+    return { exitCode: null, output: '', bytes: Buffer.alloc(0), errors: result.error };
+  const bytes = Buffer.concat(said.stdout);
+  return { exitCode: result.exitCode, output: bytes.toString(), bytes, errors: Buffer.concat(said.stderr).toString() };
 }
