@@ -62,6 +62,10 @@ function createDoors(options: RootOptions): FrontEnds {
       const { runAttached } = await import('../frontends/repl/start-front-end.js');
       return await runAttached(options, session);
     },
+    startDetached: async ({ id, cwd }) => {
+      const { startDetached } = await import('../frontends/repl/detached-code.js');
+      return await startDetached(['--cwd', cwd, '-r', id], options);
+    },
     converse: async (words, print) => {
       const { runConversation } = await import('../frontends/repl/start-front-end.js');
       return await runConversation(words, print ? { ...options, print } : options, null);

@@ -162,7 +162,7 @@ function block(entry: ExportEntry): string {
     case 'system':
       return `<details><summary>System prompt</summary>\n\n${fence(entry.text)}\n\n</details>`;
     case 'user':
-      return `## ❯ ${entry.text.includes('\n') ? `\n\n${quoted(entry.text)}` : entry.text}`;
+      return `## ❯ ${entry.text.includes('\n') ? `\n\n${quoted(entry.text)}` : entry.text}${fromLine(entry.from)}`;
     case 'note':
       return quoted(entry.text);
     case 'assistant':
@@ -180,6 +180,10 @@ function block(entry: ExportEntry): string {
     default:
       return entry satisfies never;
   }
+}
+
+function fromLine(from: string | undefined): string {
+  return from === undefined ? '' : `\n\n*(${from})*`;
 }
 
 function callBlock(entry: Extract<ExportEntry, { type: 'call' }>): string {

@@ -1,6 +1,7 @@
 import { counted } from '../kernel/tools/define-tool.js';
 import type { Session } from '../kernel/agent/session.js';
 import type { Event } from '../kernel/core/event.js';
+import { eventSourceText } from '../kernel/core/message-source.js';
 import { project } from '../kernel/core/projection.js';
 import type { SessionRow, SessionSummary } from '../kernel/core/store.js';
 import { didYouMean, escapedJson } from '../kernel/core/text.js';
@@ -244,7 +245,9 @@ async function show({ out, models, withStore }: CommandLine, id: string, options
 }
 
 function eventLine(event: Event): readonly string[] {
-  return [String(event.seq), new Date(event.createdAt).toISOString(), event.kind, oneLine(event.content ?? '')];
+  const from = eventSourceText(event);
+  const text = oneLine(event.content ?? '') + (from === null ? '' : `  (${from})`);
+  return [String(event.seq), new Date(event.createdAt).toISOString(), event.kind, text];
 }
 
 /** `agent sessions rename`, and `/rename` for the session on the screen. */

@@ -7,3 +7,4 @@ export * from './redact-texts.js';
 export * from './search-record.js';
 export * from './serve-programs.js';
 export * from './replay.js';
+export * from './running-sessions.js';

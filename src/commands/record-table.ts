@@ -27,6 +27,18 @@ export const record: readonly Section[] = [
         load: async () => (await load()).watchSession,
       },
       {
+        line: ['ps', 'List running sessions: state, model, cost, title'],
+        load: async () => (await load()).listRunning,
+      },
+      {
+        line: ['stop <session>', 'End the process that runs a session; the session is saved'],
+        load: async () => (await load()).stopSession,
+      },
+      {
+        line: ['send <session> <text...>', 'Send a message into a session; - reads standard input'],
+        load: async () => (await load()).sendMessage,
+      },
+      {
         line: ['serve', 'Serve all sessions on this machine, as web pages and an HTTP API'],
         load: async () => (await load()).servePages,
       },

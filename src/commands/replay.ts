@@ -135,7 +135,7 @@ function lines(entry: ExportEntry): string {
     case 'system':
       return `(system prompt, ${counted(entry.text.split('\n').length, 'line')})`;
     case 'user':
-      return `❯ ${entry.text}`;
+      return `❯ ${entry.text}${entry.from === undefined ? '' : `\n  (${entry.from})`}`;
     case 'note':
     case 'assistant':
       return entry.text;

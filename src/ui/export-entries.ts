@@ -1,6 +1,6 @@
 import { isError, parseEnvelope } from '../kernel/core/envelope.js';
+import { eventSourceText } from '../kernel/core/message-source.js';
 import { newOutput, type CallText } from './calls/call-readings.js';
-import { senderOf } from './message-senders.js';
 import { isGoodResult, shortOutcome } from './calls/call-rows.js';
 import { type AttachmentData, attachmentsOf, type Event, knownEvent, tookMs } from '../kernel/core/event.js';
 
@@ -12,7 +12,7 @@ export type ExportEntry =
       readonly at: number;
       readonly text: string;
       readonly attachments?: readonly AttachmentData[];
-      /** The sender of a message, where that is not a terminal. */
+      /** Where a message came from that was not typed at a terminal. */
       readonly from?: string;
     }
   | {
@@ -138,7 +138,8 @@ function entryOf(
       return { type: 'system', seq, at, text: event.content };
     case 'user': {
       const type = event.data?.note === true ? 'note' : 'user';
-      return { type, seq, at, text: event.content, ...attached(event.data), ...senderOf(event.data) };
+      const from = eventSourceText(event);
+      return { type, seq, at, text: event.content, ...attached(event.data), ...(from === null ? {} : { from }) };
     }
     case 'assistant':
       return event.content === '' ? null : { type: 'assistant', seq, at, text: event.content };

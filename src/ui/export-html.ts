@@ -144,6 +144,7 @@ function inner(entry: ExportEntry, markup: Markup, isLive: boolean): string {
   }
 }
 
+/** Says where a message came from that was not typed at a terminal. */
 function fromLine(from: string | undefined): string {
   return from === undefined ? '' : `<span class="from">${escaped(from)}</span>`;
 }

@@ -33,16 +33,15 @@ export function itemLines(
   }
 }
 
-function userLines({ text, seq, from }: Extract<TranscriptItem, { type: 'user' }>, style: ItemStyle): string[] {
+function userLines(
+  { text, seq, from }: Extract<TranscriptItem, { readonly type: 'user' }>,
+  style: ItemStyle,
+): string[] {
   const { glyphs, paint } = style.theme;
-  const lines = sentLines(text, seq, style);
-  return band(
-    [
-      ...lines.map((line, index) => (index === 0 ? paint('prompt', glyphs.prompt) + line : line)),
-      ...(from === undefined ? [] : [paint('dim', `  ${from}`)]),
-    ],
-    style.theme,
+  const lines = sentLines(text, seq, style).map((line, index) =>
+    index === 0 ? paint('prompt', glyphs.prompt) + line : line,
   );
+  return band([...lines, ...(from === undefined ? [] : [paint('dim', `  (${from})`)])], style.theme);
 }
 
 /** Sets lines of the user apart from all others: they have a ground from edge to edge. */

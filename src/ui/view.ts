@@ -1,16 +1,16 @@
 import { type Event, knownEvent, type KnownEvent, spentBy, typedText } from '../kernel/core/event.js';
+import { sourceText } from '../kernel/core/message-source.js';
 import { type TodoItem, todoOf, todoOfCall } from '../kernel/core/projection.js';
 import type { Form } from '../kernel/core/form.js';
 import type { Question } from '../kernel/core/policy.js';
 import type { AgentEvent, QueuedMessage, TurnEnd } from '../kernel/core/session-port.js';
 import type { Clock, Schedule } from '../kernel/core/runtime.js';
 import type { CallText } from './calls/call-readings.js';
-import { senderOf } from './message-senders.js';
 import type { FinishedCall } from './calls/call-rows.js';
 
 /** A finished item. Items are printed once, in this order. */
 export type TranscriptItem =
-  /** `from`: what sent it, where that is not a terminal. */
+  /** `from`: where a message came from that was not typed at a terminal. */
   | { readonly type: 'user'; readonly seq: number; readonly text: string; readonly from?: string }
   | { readonly type: 'assistant'; readonly seq: number; readonly text: string; readonly interrupted: boolean }
   /** Paragraphs of reasoning; they come before the text. */
@@ -179,7 +179,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
         view,
         event.data?.note === true
           ? { type: 'told', seq: event.seq, text: event.content }
-          : { type: 'user', seq: event.seq, text: typedText(event) ?? '', ...senderOf(event.data) },
+          : userItem(event.seq, typedText(event) ?? '', sourceText(event.data?.source)),
       );
     case 'assistant':
       return withItem(
@@ -294,6 +294,10 @@ function addUsage(totals: Totals, raw: Event): Totals {
         ? totals.context
         : usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens + usage.output_tokens,
   };
+}
+
+function userItem(seq: number, text: string, from: string | null): TranscriptItem {
+  return { type: 'user', seq, text, ...(from === null ? {} : { from }) };
 }
 
 /** The totals that a session's past requests add up to. */

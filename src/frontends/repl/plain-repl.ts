@@ -292,7 +292,8 @@ class PlainRepl implements ReplHandle {
   }
 
   #item(item: TranscriptItem): void {
-    if (item.type === 'user') return;
+    // What was typed here is on the screen already.
+    if (item.type === 'user' && item.from === undefined) return;
     if (item.type !== 'assistant') {
       this.#lines(itemLines(item, this.#style));
       return;

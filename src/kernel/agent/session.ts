@@ -120,6 +120,13 @@ export interface OwnWork {
   ask(question: string): Promise<{ readonly text: string; readonly fault: Fault | null }>;
 }
 
+/** A message that begins a turn. `before`: what other processes sent before it. */
+interface Sent {
+  readonly text: string;
+  readonly sentBy: SentBy | undefined;
+  readonly before: readonly QueuedMessage[];
+}
+
 /** Hooks on the end of a session have no longer, all together. */
 const longestEndMs = 1500;
 
@@ -210,7 +217,9 @@ class LiveSession implements Session {
   }
 
   async submit(text: string, sentBy?: SentBy): Promise<TurnEnd> {
-    return await this.#alone((signal) => this.#wholeTurn({ text, sentBy }, signal));
+    this.#refuseSecondTurn();
+    const before = this.#takeFromElsewhere();
+    return await this.#alone((signal) => this.#wholeTurn({ text, sentBy, before }, signal));
   }
 
   async continueTurn(): Promise<TurnEnd | null> {
@@ -219,7 +228,7 @@ class LiveSession implements Session {
   }
 
   async #alone(work: (signal: AbortSignal) => Promise<TurnEnd>): Promise<TurnEnd> {
-    if (this.#turn) throw new Error('a turn is running: queue the message instead');
+    this.#refuseSecondTurn();
     const turn = new AbortController();
     this.#turn = turn;
     this.#planFailed = false;
@@ -228,6 +237,10 @@ class LiveSession implements Session {
     this.#turn = null;
     this.#emit({ type: 'turn_ended', end });
     return end;
+  }
+
+  #refuseSecondTurn(): void {
+    if (this.#turn) throw new Error('a turn is running: queue the message instead');
   }
 
   async #restOfTurn(pending: PendingLimit, signal: AbortSignal): Promise<TurnEnd> {
@@ -240,10 +253,7 @@ class LiveSession implements Session {
     return await this.#ended(end, signal);
   }
 
-  async #wholeTurn(
-    { text, sentBy }: { readonly text: string; readonly sentBy: SentBy | undefined },
-    signal: AbortSignal,
-  ): Promise<TurnEnd> {
+  async #wholeTurn({ text, sentBy, before }: Sent, signal: AbortSignal): Promise<TurnEnd> {
     const { policy, news, fileNotes } = this.#options.tools;
     const told = [
       ...(fileNotes?.(this.events()) ?? []),
@@ -251,7 +261,7 @@ class LiveSession implements Session {
       ...((await news?.(this.events())) ?? []),
     ];
     await this.#recordNotes(told);
-    await recordWaiting(this.deps(), this.#takeFromElsewhere(), signal);
+    await recordWaiting(this.deps(), before, signal);
     const end = await this.#safely(async () => {
       const isFirst = !this.#begun;
       this.#begun = true;

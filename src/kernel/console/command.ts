@@ -145,6 +145,11 @@ export interface FrontEnds {
   /** Serves all sessions on this machine, as pages for a browser and as an HTTP API. `port` 0: any free one. `json`:
    * prints its address and token as JSON. */
   pages(request: { readonly port: number; readonly json: boolean }): Promise<number>;
+  /** Continues a session in a new process without a terminal. Resolves once that has opened the session. */
+  startDetached(session: {
+    readonly id: string;
+    readonly cwd: string;
+  }): Promise<{ readonly id: string } | { readonly problem: string }>;
   /** Begins a conversation with a prompt, as `agent` itself does. `print`: one turn, without a terminal. */
   converse(words: readonly string[], print: boolean): Promise<number>;
   /** Runs one turn of a new session whose answer is JSON. Only the named tools are offered; no hook runs, and no server

@@ -1,7 +1,6 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
-import { createConnection, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
+import { createConnection, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import {
@@ -11,86 +10,12 @@ import {
   type OwnerClient,
 } from '../../../src/app/live/connect-owner.js';
 import type { OwnerMessage } from '../../../src/app/live/messages.js';
-import { openOwner } from '../../../src/app/live/open-owner.js';
 import type { OwnerConnection } from '../../../src/app/live/owner-host.js';
-import { socketFolders, socketPath } from '../../../src/app/live/socket-path.js';
-import type { Event } from '../../../src/kernel/core/event.js';
-import type { Question } from '../../../src/kernel/core/policy.js';
-import type { AgentEvent, QueuedMessage, SessionPort } from '../../../src/kernel/core/session-port.js';
+import { socketPath } from '../../../src/app/live/socket-path.js';
+import type { AgentEvent } from '../../../src/kernel/core/session-port.js';
+import { event, owned, question, temporary, turnEnd } from './owned-session.js';
 
-function temporary(name = 'agent-live-'): string {
-  const made = mkdtempSync(join(tmpdir(), name));
-  onTestFinished(() => {
-    rmSync(made, { recursive: true, force: true });
-  });
-  return made;
-}
-
-const event = (seq: number, kind = 'user'): Event => ({ seq, kind, content: '', data: null, createdAt: 0 });
 const delta = (text: string): AgentEvent => ({ type: 'text_delta', text });
-const turnEnd: AgentEvent = {
-  type: 'turn_ended',
-  end: { status: 'completed', text: '', turns: 0, toolCalls: 0, denials: [] },
-};
-
-/** A session that runs in this process, and what was done to it. */
-async function owned(data = temporary()) {
-  const events: Event[] = [event(1)];
-  const listeners = new Set<(one: AgentEvent) => void>();
-  const done: string[] = [];
-  let queue: readonly QueuedMessage[] = [];
-  let busy = true;
-  const session = {
-    id: 'one',
-    cwd: '/work',
-    ref: () => ({ provider: 'offline', api: 'offline', model: 'offline' }),
-    busy: () => busy,
-    events: () => events,
-    answer: (id: string, answer: unknown) => done.push(`${id} ${JSON.stringify(answer)}`),
-    interrupt: () => done.push('interrupted'),
-    enqueue: (message: QueuedMessage) => {
-      queue = [...queue, message];
-    },
-    takeQueue: () => {
-      const taken = queue;
-      queue = [];
-      return taken;
-    },
-    subscribe: (listener: (one: AgentEvent) => void) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-  } as unknown as SessionPort;
-  const files = { data };
-  const logged: string[] = [];
-  const parts = {
-    settings: {
-      config: { files },
-      ephemeral: false,
-      log: (entry: { readonly message: string }) => logged.push(entry.message),
-      guard: { text: (text: string) => text.replace('hunter2', '[secret]') },
-    },
-    store: {
-      session: () => Promise.resolve({ title: 'A title' }),
-      keepMessage: () => Promise.resolve(true),
-      keptMessages: () => Promise.resolve([]),
-    },
-    row: { id: 'one', title: null },
-  };
-  const owner = openOwner(session, parts as unknown as Parameters<typeof openOwner>[1]);
-  onTestFinished(() => {
-    owner.close();
-  });
-  const emit = (one: AgentEvent): void => {
-    if (one.type === 'event') events.push(one.event);
-    if (one.type === 'turn_ended') busy = false;
-    for (const listener of listeners) listener(one);
-  };
-  emit({ type: 'request_started' });
-  const [folder = ''] = socketFolders(files);
-  while (!existsSync(socketPath(folder, 'one'))) await new Promise((resolve) => setImmediate(resolve));
-  return { owner, emit, files, folder, done, logged, queue: () => queue };
-}
 
 interface Listening extends OwnerClient {
   readonly lines: OwnerMessage[];
@@ -217,13 +142,6 @@ test('a message waits for the running turn, once, without secrets; without a tur
   expect(await client.request({ ...message, ref: 'm4' })).toEqual({ type: 'done', ref: 'm4', kept: true });
 });
 
-const question = (command: string): Question =>
-  ({
-    callId: 'c1',
-    call: { tool: { name: 'bash' }, args: { command }, callId: 'c1' },
-    verdict: { risk: 'write', reasons: [], targets: [], rules: [] },
-  }) as unknown as Question;
-
 test('an answer counts for the call that was shown, and only the first one', async () => {
   const { files, emit, done } = await owned();
   emit({ type: 'approval_requested', question: question('make') });
@@ -306,7 +224,6 @@ test('only its user reaches a session; dead sockets are removed; a silent proces
   const dead = socketPath(folder, 'dead');
   spawnSync(process.execPath, ['-e', script, dead]);
   expect(existsSync(dead)).toBe(true);
-  const { createServer } = await import('node:net');
   const silent = createServer(() => undefined);
   await new Promise<void>((resolve) => {
     silent.listen(socketPath(folder, 'silent'), resolve);
