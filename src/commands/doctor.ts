@@ -30,6 +30,7 @@ import {
   type TerminalReport,
 } from './doctor-checks.js';
 import { fail, ok } from '../kernel/console/doctor-check.js';
+import { checkRunning } from './check-running.js';
 import { features } from '../app/features.js';
 import type { CheckHost } from '../kernel/console/feature.js';
 import { packagedRipgrep } from '../kernel/tools/search/text-search.js';
@@ -74,6 +75,7 @@ async function facts({
       await machine.sandbox(loaded.config),
       await machine.rehearsals(loaded.config),
       ...checkNetwork(env),
+      await checkRunning(loaded.config.files),
       ...(await featureChecks({ ...request, config: loaded.config })),
     ],
   };

@@ -3,14 +3,14 @@ import type { AgentEvent, QueuedMessage, SessionPort } from '../kernel/core/sess
 
 type FormOpened = Extract<AgentEvent, { readonly type: 'form_opened' }>;
 
-/** What happens in a session at this moment and is not on record: a screen that begins later has missed it. */
+/** Knows what happens in a session at this moment and is not on record: a screen that begins later has missed it. */
 export interface Present {
   /** Returns it as the events that lead there. Calls that run come with their events of the record. */
   events(): readonly AgentEvent[];
   close(): void;
 }
 
-/** The end of the output of a call that a later screen is told. */
+/** The end of the output of a call that a later screen shows. */
 const mostOutput = 8_192;
 
 export function createPresent(session: SessionPort): Present {

@@ -62,6 +62,8 @@ export interface SessionTurnsParts {
   readonly findNewCommands?: (() => Promise<void>) | undefined;
   /** Takes what runs while there is no screen. */
   readonly alone: ScreenParts;
+  /** Called with what happens in the session that is shown. */
+  readonly onEvent?: (event: AgentEvent, session: SessionPort) => void;
   /** Asked when the last screen leaves: true if the session continues without one. */
   readonly staysOpen: () => boolean;
 }
@@ -362,7 +364,9 @@ class TurnQueue implements SessionTurns {
 
   /** Follows the queue, and the end of turns that began elsewhere, such as a compaction. */
   #follow(): () => void {
-    return this.#session.subscribe((event) => {
+    const session = this.#session;
+    return session.subscribe((event) => {
+      this.#d.onEvent?.(event, session);
       if (event.type === 'queue_changed') this.#queue = event.queue;
       if (event.type === 'turn_ended' && this.#ownTurns === 0) this.#runQueueSoon();
     });

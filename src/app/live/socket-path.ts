@@ -37,9 +37,10 @@ export function isSocketName(name: string): boolean {
   return name.endsWith(end);
 }
 
-/** Returns true if a session may run on this machine. */
-export function hasSockets(files: Files): boolean {
-  return socketFolders(files).some((folder) => existsSync(folder) && readdirSync(folder).some(isSocketName));
+/** Returns the number of sockets on this machine: without one, no session runs. */
+export function countSockets(files: Files): number {
+  const folders = socketFolders(files).filter((folder) => existsSync(folder));
+  return folders.flatMap((folder) => readdirSync(folder)).filter(isSocketName).length;
 }
 
 /** Makes the folder, which only this user can enter. Throws where that cannot be had. */

@@ -10,7 +10,7 @@ import { endingSignals, onEndingSignal } from '../../ui/ending.js';
 import { leaveTerminal } from '../../ui/terminal/streams.js';
 import { jobControl } from './job-control.js';
 
-/** How a terminal ended that was attached to a session of another process. `refused`: it showed nothing, for this
+/** The end of a terminal that was attached to a session of another process. `refused`: it showed nothing, for this
  * reason. `lost`: the other process is gone, or does not answer. */
 export type Attached =
   | { readonly type: 'ended'; readonly exitCode: number; readonly text: string }
@@ -64,9 +64,7 @@ export async function attachTerminal(
     terminal: {
       columns: output.columns,
       rows: output.rows,
-      env: Object.fromEntries(
-        terminalVariables.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])),
-      ) as Record<string, string>,
+      env: Object.fromEntries(terminalVariables.flatMap((name) => (env[name] ? [[name, env[name]]] : []))),
     },
     onMessage: (message) => {
       client.take(message);
@@ -170,7 +168,7 @@ class Client {
   }
 
   readonly #keys = (chunk: Uint8Array | string): void => {
-    const bytes = Buffer.from(chunk as string);
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : Buffer.from(chunk);
     const now = performance.now();
     if (bytes.includes(ctrlC)) {
       this.#askedAt ??= now;

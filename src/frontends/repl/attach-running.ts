@@ -12,9 +12,10 @@ import type { Settings } from '../../kernel/console/run-settings.js';
 import { findSession } from '../../kernel/console/stored-session.js';
 import { directoryId } from '../../kernel/disk/directory-id.js';
 import type { EarlyFrame } from '../../ui/early-frame.js';
+import { shortId } from './short-id.js';
 import { type Attached, attachTerminal } from './attach-client.js';
 
-/** What comes after an attached terminal: the end, or a conversation in this process. */
+/** The end after an attached terminal, or a conversation in this process. */
 export type After = { readonly exitCode: number } | { readonly options: RootOptions };
 
 /** A session whose process was killed is looked for this long: another client may continue it at this moment. */
@@ -165,7 +166,7 @@ async function chosenOwner({ cwd }: Settings, owners: readonly OwnerFacts[]): Pr
   if (here.length === 1) return first.session_id;
   const rows = offered.map(
     ({ session_id: id, state, title, cwd: folder }, index) =>
-      `${index + 1}  ${id.slice(0, 13)}  ${state.replaceAll('_', ' ')}  ${title ?? '(no title)'}  ${folder}`,
+      `${index + 1}  ${shortId(id)}  ${state.replaceAll('_', ' ')}  ${title ?? '(no title)'}  ${folder}`,
   );
   printError(`${rows.join('\n')}\n`);
   const answer = (await askLine(`Which one? [1-${offered.length}] `)).trim();

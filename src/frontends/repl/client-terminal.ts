@@ -10,6 +10,7 @@ import { emptyView } from '../../ui/view.js';
 import { shellOf } from '../../kernel/tools/process/shell-file.js';
 import { ownKeys, secretVariables } from '../../kernel/secrets/known-secrets.js';
 import { continuesAs } from './detach.js';
+import { shortId } from './short-id.js';
 import { openingOf } from './opening.js';
 import { loadRepl, screenOptions, type Shared, type TerminalPlace } from './screen-options.js';
 import type { CommandSessions } from './session-commands.js';
@@ -123,17 +124,33 @@ class ClientTerminal {
   }
 
   #take(message: Readonly<Record<string, unknown>> & { readonly type: string }): void {
-    const { type, data, columns, rows, ref, exitCode, output } = message;
-    if (type === 'keys' && typeof data === 'string') this.input.emit(Buffer.from(data, 'base64'));
-    else if (type === 'size' && isCount(columns) && isCount(rows)) {
-      this.#size = { columns, rows };
-      this.#events.emit('resize');
-    } else if (type === 'pause' || type === 'resume') this.onPause(type === 'pause');
-    else if (type === 'ran' && typeof ref === 'string')
-      this.#programs.get(ref)?.({
-        exitCode: typeof exitCode === 'number' ? exitCode : null,
-        output: typeof output === 'string' ? output : null,
-      });
+    const { type, data, columns, rows } = message;
+    switch (type) {
+      case 'keys':
+        if (typeof data === 'string') this.input.emit(Buffer.from(data, 'base64'));
+        break;
+      case 'size':
+        if (!isCount(columns) || !isCount(rows)) break;
+        this.#size = { columns, rows };
+        this.#events.emit('resize');
+        break;
+      case 'pause':
+      case 'resume':
+        this.onPause(type === 'pause');
+        break;
+      case 'ran':
+        this.#ran(message);
+        break;
+      default: // A later version may send more.
+    }
+  }
+
+  #ran({ ref, exitCode, output }: Readonly<Record<string, unknown>>): void {
+    if (typeof ref !== 'string') return;
+    this.#programs.get(ref)?.({
+      exitCode: typeof exitCode === 'number' ? exitCode : null,
+      output: typeof output === 'string' ? output : null,
+    });
   }
 
   /** All that is written at once becomes one message. */
@@ -160,28 +177,67 @@ function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value > 0 && value < 10_000;
 }
 
+type Leave = (message: Parameters<ClientTerminal['end']>[0]) => void;
+
 /** Opens a screen on the terminal of a client. */
 export async function openClientTerminal(shared: Shared, connection: OwnerConnection): Promise<void> {
   const { run, sessions, turns, screens, life, status } = shared;
   const terminal = new ClientTerminal(connection);
-  const { settings } = run;
-  const env = { ...terminal.env };
-  const theme = await configuredTheme({ env, config: settings.config });
-  const facts = terminalFacts(env, theme, (given) => WriteStream.prototype.getColorDepth({ ...given }));
-  const themes = createThemes({ env, config: settings.config });
-  const start = await loadRepl(facts.plain);
-  let leaving: Parameters<ClientTerminal['end']>[0] | null = null;
+  let leaving: Parameters<Leave>[0] | null = null;
   let handle: ReplHandle | null = null;
-  const leave = (message: typeof leaving): void => {
+  const place = await placeOf(shared, terminal, (message) => {
     leaving = message;
     life.lettingGo(() => handle?.exit());
+  });
+  const start = await loadRepl(place.terminal.facts.plain);
+  const options = screenOptions(shared, place, shared.history());
+  const opened = screens.open(start, {
+    ...options,
+    terminal: { ...options.terminal, typed: terminal.takeEarly() },
+    opening: openingOf(sessions.shown(), run.settings, '', () => status.facts(emptyView)),
+    onExit: () => {
+      terminal.end(leaving ?? lastMessage(shared));
+      if (turns.isEnded() || life.isClosing()) life.finish();
+    },
+  });
+  handle = opened;
+  followTerminal(terminal, opened);
+  connection.onClose(() => {
+    life.lettingGo(() => {
+      opened.exit();
+    });
+  });
+}
+
+/** Pauses the screen while its terminal is stopped, and while it does not read. */
+function followTerminal(terminal: ClientTerminal, screen: ReplHandle): void {
+  let isStopped = false;
+  let isFull = false;
+  const change = (): void => {
+    if (isStopped || isFull) screen.pause();
+    else screen.resume();
   };
-  const place: TerminalPlace = {
+  terminal.onPressure = (full) => {
+    isFull = full;
+    change();
+  };
+  terminal.onPause = (stopped) => {
+    isStopped = stopped;
+    change();
+  };
+}
+
+async function placeOf(shared: Shared, terminal: ClientTerminal, leave: Leave): Promise<TerminalPlace> {
+  const { run, sessions } = shared;
+  const { config } = run.settings;
+  const env = { ...terminal.env };
+  const theme = await configuredTheme({ env, config });
+  const themes = createThemes({ env, config });
+  return {
     terminal: {
       input: terminal.input,
       output: terminal.output,
-      facts,
-      typed: terminal.takeEarly(),
+      facts: terminalFacts(env, theme, (given) => WriteStream.prototype.getColorDepth({ ...given })),
       ...(themes.onGround ? { onGround: themes.onGround } : {}),
       job: stoppedThere(terminal),
       detach: () => {
@@ -197,39 +253,14 @@ export async function openClientTerminal(shared: Shared, connection: OwnerConnec
       leave({ type: 'open', arguments: wordsOf(choice) });
     }),
   };
-  const options = {
-    ...screenOptions(shared, place, shared.history()),
-    opening: openingOf(sessions.shown(), settings, '', () => status.facts(emptyView)),
-    onExit: () => {
-      terminal.end(leaving ?? ended(shared));
-      if (turns.isEnded() || life.isClosing()) life.finish();
-    },
-  };
-  const opened = screens.open(start, options);
-  handle = opened;
-  let isStopped = false;
-  terminal.onPressure = (isFull) => {
-    if (isFull) opened.pause();
-    else if (!isStopped) opened.resume();
-  };
-  terminal.onPause = (stopped) => {
-    isStopped = stopped;
-    if (stopped) opened.pause();
-    else opened.resume();
-  };
-  connection.onClose(() => {
-    life.lettingGo(() => {
-      opened.exit();
-    });
-  });
 }
 
-/** Returns what a client is told that leaves. */
-function ended({ sessions, turns, life }: Shared): Parameters<ClientTerminal['end']>[0] {
+/** Returns the last message to a client that leaves. */
+function lastMessage({ sessions, turns, life }: Shared): Parameters<ClientTerminal['end']>[0] {
   const { id } = sessions.shown();
   if (life.isClosing()) return { type: 'end', exitCode: 0, detached: false, text: 'The session was ended.' };
   if (turns.isEnded())
-    return { type: 'end', exitCode: 0, detached: false, text: `Resume with: agent -r ${id.slice(0, 13)}` };
+    return { type: 'end', exitCode: 0, detached: false, text: `Resume with: agent -r ${shortId(id)}` };
   return { type: 'end', exitCode: 0, detached: true, text: continuesAs(id) };
 }
 

@@ -1,13 +1,11 @@
 import { exit } from '../../kernel/console/command.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { print, printError } from '../../kernel/console/print.js';
+import { shortId } from './short-id.js';
 import { jobControl } from './job-control.js';
 import { letTerminalGo } from './let-go.js';
 import type { Shared } from './screen-options.js';
 import { startDetached } from './start-detached.js';
-
-/** The first characters of an id that name a session. */
-const shortId = (id: string): string => id.slice(0, 13);
 
 /** Says how to come back to a session that continues. */
 export function continuesAs(id: string): string {

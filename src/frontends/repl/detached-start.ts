@@ -1,4 +1,4 @@
-/** Tells a new process that it begins in the background. It does not pass it on. */
+/** Shows a new process that it begins in the background. It does not pass it on. */
 export const detachedMark = 'AGENT_DETACHED';
 
 /** Reports to the process that has started this one, once. */

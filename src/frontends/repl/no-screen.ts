@@ -11,7 +11,7 @@ interface Parts {
   readonly attach: CommandContext['attach'];
 }
 
-/** Runs what waits in the queue while no terminal shows the session. The next one that does is told what was said. A
+/** Runs what waits in the queue while no terminal shows the session. The next one that does shows what was said. A
  * question that only a screen can ask is not answered. */
 export function withoutScreen({ commands, screens, runShell, send, attach }: Parts): ScreenParts {
   const print = (text: string): void => {

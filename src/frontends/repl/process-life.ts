@@ -1,5 +1,5 @@
 /** Says when the process of a REPL ends. As long as it has a terminal of its own, it ends with that. Once it was
- * detached, it ends when a user leaves its last terminal while nothing runs, or when it is told to. */
+ * detached, it ends when a user leaves its last terminal while nothing runs, or by a signal or a message. */
 export class ProcessLife {
   /** It continues without a terminal of its own. */
   detached: boolean;

@@ -17,7 +17,7 @@ import { configuredTheme, createThemes, terminalFacts } from './terminal-theme.j
 import { onLostStream, print } from '../../kernel/console/print.js';
 import { openRun, type Run } from '../../app/create-session.js';
 import { eventNumber, SessionInUse } from '../../app/find-session.js';
-import { hasSockets } from '../../app/live/socket-path.js';
+import { countSockets } from '../../app/live/socket-path.js';
 import { features, provided } from '../../app/features.js';
 import { offerImport } from '../../app/offer-import.js';
 import type { ReplPart } from '../../kernel/console/feature.js';
@@ -35,7 +35,9 @@ import { wrongBinding } from '../../ui/editor/keybindings.js';
 import { createSessionTurns } from '../../ui/session-turns.js';
 import { withoutScreen } from './no-screen.js';
 import type { After } from './attach-running.js';
+import { followQuestions } from './open-questions.js';
 import { openingOf } from './opening.js';
+import { shortId } from './short-id.js';
 import { ProcessLife } from './process-life.js';
 import { Screens } from './screens.js';
 import {
@@ -44,6 +46,7 @@ import {
   openHistory,
   printingOf,
   screenOptions,
+  tellPerson,
   type Shared,
   type TerminalPlace,
 } from './screen-options.js';
@@ -81,8 +84,7 @@ export async function runRepl(
 async function farewell({ id, exitCode, life, unsaved }: Ended, options: RootOptions): Promise<number> {
   const place = typeof options.worktree === 'string' ? `-w ${options.worktree} ` : '';
   if (id !== null && life.handsOver) return await (await loadDetached()).handOver(id, options);
-  if (id !== null && exitCode === exit.done && !life.detached)
-    print(`Resume with: agent ${place}-r ${id.slice(0, 13)}\n`);
+  if (id !== null && exitCode === exit.done && !life.detached) print(`Resume with: agent ${place}-r ${shortId(id)}\n`);
   return unsaved > 0 && exitCode === exit.done ? exit.failed : exitCode;
 }
 
@@ -95,7 +97,8 @@ async function attachFirst(
   early: EarlyFrame | null,
 ): Promise<After | null> {
   const resumes = options.continue === true || typeof options.resume === 'string';
-  if (!resumes || options.fork === true || options.at !== undefined || !hasSockets(settings.config.files)) return null;
+  if (!resumes || options.fork === true || options.at !== undefined || countSockets(settings.config.files) === 0)
+    return null;
   return await (await loadAttach()).attachIfRunning(settings, options, words, early);
 }
 
@@ -252,6 +255,11 @@ async function openShared(run: Run, sessions: ReplSessions, life: ProcessLife, s
     session: sessions.shown(),
     findNewCommands: async () => await refreshMenus(menus),
     alone,
+    onEvent: followQuestions({
+      config: settings.config,
+      hasScreens: () => turns.screens() > 0,
+      tell: (said) => void tellPerson(settings, said),
+    }),
     staysOpen: life.stays.bind(life),
   });
   return {
@@ -363,8 +371,9 @@ function whileAlone({ sessions, turns }: Shared): CommandSessions {
       if (others > 0)
         throw new CliError(
           exit.usage,
-          `${others === 1 ? 'another terminal shows' : `${others} other terminals show`} this session, and would lose it`,
-          'Open the other session in a new terminal, or leave this one first with /bg.',
+          `${others === 1 ? 'another terminal shows' : `${others} other terminals show`} this session. ` +
+            'Open the other one in a new terminal, or let this terminal go first with /bg.',
+          'Run agent in a new terminal.',
         );
       return await sessions.open(choice);
     },

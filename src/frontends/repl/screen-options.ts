@@ -105,7 +105,7 @@ function signsOf(
 }
 
 /** Notifies the user as tasks do: by their own program, else by the desktop. */
-async function tellPerson(settings: Settings, said: DesktopNotification): Promise<void> {
+export async function tellPerson(settings: Settings, said: DesktopNotification): Promise<void> {
   const problem = await desktop(settings)(said);
   if (problem !== null) settings.log({ at: 'ui', message: 'no one was notified', problem });
 }

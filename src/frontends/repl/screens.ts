@@ -8,8 +8,8 @@ type Level = Parameters<ReplNotices['notice']>[0];
 /** More notices than these are not kept while nobody sees them; the oldest go. */
 const mostUnseen = 50;
 
-/** The screens of a process, as one: what is said comes to all of them. What is said while there is none is told to the
- * next one. */
+/** The screens of a process, as one: what is said comes to all of them. The next one
+ * shows what was said while there was none. */
 export class Screens implements ReplNotices {
   readonly #handles = new Set<ReplHandle>();
   #unseen: { readonly level: Level; readonly message: string }[] = [];

@@ -88,6 +88,8 @@ interface PolicySection {
   readonly approval: ApprovalMode;
   /** `accept-edits`: file edits in the project run unasked while the mode is `mutating`. */
   readonly acceptsEdits: boolean;
+  /** A question that waits longer is denied; null: it waits. */
+  readonly approvalTimeoutMs: number | null;
   /** The run begins in plan mode. */
   readonly planning: boolean;
   readonly sandbox: Sandbox;
@@ -212,7 +214,12 @@ export function toConfig(
         keepTokens: all.compaction.keep_recent_tokens ?? null,
       },
     },
-    policy: { ...approvalOf(all, origins, modeAfterPlan), sandbox: all.sandbox, rules: all.rules },
+    policy: {
+      ...approvalOf(all, origins, modeAfterPlan),
+      approvalTimeoutMs: all.approval_timeout === undefined ? null : durationMs(all.approval_timeout),
+      sandbox: all.sandbox,
+      rules: all.rules,
+    },
     tools: {
       toolsets: toolsetNames.filter((name) => isOn(name, all, origins)),
       limits: all.tools.limits ?? {},
@@ -285,6 +292,13 @@ function approvalOf(
   const { plan = false } = readApproval(all.approval) ?? {};
   const { mode = 'dangerous', acceptsEdits = false } = readApproval(plan ? String(modeAfterPlan) : all.approval) ?? {};
   return { approval: all.tools.confirm || overruled ? mode : 'never', acceptsEdits, planning: plan };
+}
+
+const unitsMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
+
+/** Reads a time such as `90s`, `10m` or `2h`. */
+function durationMs(text: string): number {
+  return Number(text.slice(0, -1)) * (unitsMs[text.slice(-1)] ?? 0);
 }
 
 function camelCase<T extends object>(values: T): CamelCase<T> {

@@ -35,6 +35,7 @@ export interface SettingsValues {
     | 'plan'
     | 'bypass'
     | 'yolo';
+  readonly approval_timeout?: string;
   readonly sandbox: 'off' | 'workspace' | 'read-only';
   readonly rules: {
     readonly allow: readonly RuleValues[];

@@ -131,6 +131,12 @@ export const rootOptions = {
     setting: 'approval',
     global: true,
   },
+  approvalTimeout: {
+    group: 'Tools and what they may do:',
+    flags: '--approval-timeout <duration>',
+    about: 'deny what nobody has approved within this time (90s, 10m, 2h)',
+    setting: 'approval_timeout',
+  },
   safe: {
     group: 'Tools and what they may do:',
     flags: '--safe',

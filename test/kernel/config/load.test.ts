@@ -47,6 +47,7 @@ test('without any file every default of the contract holds and nothing is writte
       approval: 'dangerous',
       acceptsEdits: false,
       planning: false,
+      approvalTimeoutMs: null,
       sandbox: 'off',
       rules: { allow: [], ask: [], deny: [] },
     },
