@@ -213,6 +213,20 @@ test('a cursor of a stream that is no number, or behind the end, is refused', as
   expect((await api.call('GET', `${path}?after=x`, undefined, accept)).status).toBe(400);
 });
 
+test('a message for a session that no process runs is kept once, as text, with who sent it', async () => {
+  const { api, store, row } = await served(3);
+  const path = `/api/sessions/${row.id}/messages`;
+  const body = { text: '/exit', ref: 'mine' };
+  expect((await api.call('POST', path, body)).value).toEqual({ status: 'kept', ref: 'mine' });
+  expect((await api.call('POST', path, body)).value).toEqual({ status: 'kept', ref: 'mine' });
+  const web = { cookie: `agent_${api.url.port}=${api.token}`, origin: api.url.origin };
+  expect((await api.call('POST', path, { text: 'and this' }, web)).status).toBe(202);
+  expect(await store.keptMessages(row.id)).toMatchObject([
+    { text: '/exit', source: 'api', id: 'mine' },
+    { text: 'and this', source: 'web' },
+  ]);
+});
+
 test('files of a message are stored for this user alone, and the message names them', async () => {
   const { api, store, row, data } = await served(3);
   const bytes = Buffer.from([137, 80, 78, 71, 0, 255]);
@@ -222,7 +236,7 @@ test('files of a message are stored for this user alone, and the message names t
   ];
   const path = `/api/sessions/${row.id}/messages`;
   expect((await api.call('POST', path, { text: 'look', attachments })).status).toBe(202);
-  const [message] = await store.queue(row.id);
+  const [message] = await store.keptMessages(row.id);
   const [, first = '', second = ''] = /^look\n\n@(\S+)\n@(\S+)$/.exec(message?.text ?? '') ?? [];
   expect(readFileSync(first)).toEqual(bytes);
   expect(readFileSync(second, 'utf8')).toBe('hello');

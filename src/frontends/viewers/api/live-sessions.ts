@@ -117,11 +117,15 @@ export class LiveSessions implements ServedSessions {
     if (message.ref !== undefined && (await this.#isRecorded(id, ref))) return { status: 'delivered', ref };
     const text = this.#d.uploads.withFiles(message.text, message.attachments ?? []);
     const interrupt = message.interrupt === true ? ({ interrupt: true } as const) : {};
-    const done = await this.#request(id, { type: 'message', ref, text, source, when, ...interrupt });
+    const sent = { type: 'message', ref, text, source, when, ...interrupt } as const;
+    let done = await this.#request(id, sent);
     if (done === null) {
-      await this.#keep(id, { id: ref, text, source, when: 'after' });
-      return { status: run ? await this.#resume(id) : 'kept', ref };
+      await this.#d.store.keepMessage(id, { id: ref, text, source, when });
+      if (run) return { status: await this.#resume(id), ref };
+      // A process may have opened the session in between. It takes a message once.
+      done = await this.#request(id, sent);
     }
+    if (done === null) return { status: 'kept', ref };
     refuseProblem(done);
     return { status: done.kept ? 'kept' : 'delivered', ref };
   }
@@ -280,25 +284,6 @@ export class LiveSessions implements ServedSessions {
         throw new Refusal(503, 'The process that runs the session does not answer.', { hint: 'Try again.' });
       return done;
     });
-  }
-
-  /** Keeps a message for the next opening. The lease makes sure that no process opens the session meanwhile. */
-  async #keep(
-    id: string,
-    message: { readonly id: string; readonly text: string; readonly source: Caller; readonly when: 'after' },
-  ): Promise<void> {
-    const { store } = this.#d;
-    const lease = await store.acquire(id);
-    if (!lease.held)
-      throw new Refusal(503, `Process ${lease.holder.pid} has the session and takes no messages.`, {
-        hint: 'Try again.',
-      });
-    try {
-      const queue = await store.queue(id);
-      if (!queue.some((waiting) => waiting.id === message.id)) await store.setQueue(id, [...queue, message]);
-    } finally {
-      await lease.release();
-    }
   }
 
   #remember(id: string, call: string, shown: string): void {
