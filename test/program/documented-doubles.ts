@@ -13,6 +13,7 @@ import { triedCollector } from '../features/telemetry/tried-collector.js';
 import { freePort, postgresFolder, startServer } from '../features/team-store/start-server.js';
 import { root } from './documented-lines.js';
 import { agent, place, script } from './inside.js';
+import { refusedUntil } from './usage-limits.js';
 
 /** The facts of a double for the lines that need it. */
 export interface Stage {
@@ -48,6 +49,7 @@ export const notDoubled: Readonly<Record<string, string>> = {
 export const doubles: Readonly<Record<string, Double>> = {
   'a model': { set: connectModel },
   'a session': { set: makeSession },
+  'a session that stopped at a limit': { set: stopAtLimit },
   'a task': { set: makeTasks },
   'a note': { set: makeNotes },
   'a terminal': { set: () => ({}) },
@@ -130,6 +132,18 @@ async function makeSession(at: Place): Promise<Stage> {
       ['--at 17', `--at ${seq}`],
     ],
   };
+}
+
+/** A session whose plan was used up, and is not any more. */
+async function stopAtLimit(at: Place): Promise<Stage> {
+  let requests = 0;
+  const { url } = await modelServer(() => {
+    requests += 1;
+    return requests === 1 ? refusedUntil(Date.now() + 1000) : { text: 'Done.' };
+  });
+  const env = { ANTHROPIC_API_KEY: 'placeholder-of-anthropic', ANTHROPIC_BASE_URL: url };
+  await made(at, ['-p', '-m', 'anthropic/claude-sonnet-5', 'migrate the tests'], env, 1);
+  return { env, says: 'Done\\.' };
 }
 
 async function newestSession(at: Place): Promise<string> {

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import type { PrintedLine } from '../../src/frontends/headless/headless.js';
 import type { StreamEvent } from '../../src/frontends/library/library.js';
 import { agent, lines, place, script } from './inside.js';
+import { limitedPlace, limitedServer } from './usage-limits.js';
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -33,7 +34,15 @@ async function printedLines(): Promise<readonly Line[]> {
       (await agent(at, ['-p', '--output-format', 'json', '-m', script(at, [{ text: 'x' }]), 'go'])).stdout,
     ) as Line,
     ...(await asked(at)),
+    ...(await limited()),
   ];
+}
+
+/** Lines of runs that meet a usage limit. */
+async function limited(): Promise<readonly Line[]> {
+  const at = limitedPlace(await limitedServer([{ text: 'x' }], { 0: 1, 1: 3600 }));
+  const run = async (...more: readonly string[]) => lines((await agent(at, [...stream, ...more, 'go'])).stdout);
+  return [...(await run('--wait-for-limit')), ...(await run('--wait-for-limit=1m'))];
 }
 
 /** Lines of a conversation with another program. */

@@ -34,12 +34,13 @@ export async function limitedServer(
   return { ...server, answered: () => answers, retryAt: () => retryAt };
 }
 
-function refusedUntil(retryAt: number): Turn {
+/** The answer of a plan that is used up until a time in Unix milliseconds. */
+export function refusedUntil(retryAt: number): Turn {
   return {
     headers: {
       'anthropic-ratelimit-unified-status': 'rejected',
       'anthropic-ratelimit-unified-representative-claim': 'five_hour',
-      'anthropic-ratelimit-unified-reset': String(retryAt / 1000),
+      'anthropic-ratelimit-unified-reset': String(Math.round(retryAt / 1000)),
       'retry-after': String(Math.max(1, Math.ceil((retryAt - Date.now()) / 1000))),
     },
     refused: {
