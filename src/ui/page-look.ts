@@ -144,12 +144,6 @@ pre {
   padding: 0.75rem 1rem;
   font-weight: 500;
 }
-.from {
-  display: block;
-  color: var(--dim);
-  font-size: 0.75rem;
-  font-weight: 400;
-}
 .text {
   overflow-wrap: anywhere;
 }

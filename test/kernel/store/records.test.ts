@@ -347,6 +347,16 @@ describe.each(stores)('the record of the %s store', (name, open) => {
     for (const count of [0, 1, 4, 9, 50, Infinity]) tails.push(await store.tail(id, count));
     expect(tails).toEqual([[], events.slice(8), events.slice(5), events, events, events]);
     expect(await store.tail('unknown', 3)).toEqual([]);
+    const pages = [];
+    for (const [seq, count] of [
+      [0, 4],
+      [4, 4],
+      [8, 4],
+      [9, 4],
+      [0, 0],
+    ] as const)
+      pages.push(await store.page(id, seq, count));
+    expect(pages).toEqual([events.slice(0, 4), events.slice(4, 8), events.slice(8), [], []]);
     await store.close();
   });
 
