@@ -104,3 +104,61 @@ test('tools.bash.on_timeout decides in either mode', async () => {
   );
   expect(stdout).toContain('was still running after 1 s and was stopped');
 });
+
+const watched = {
+  calls: [
+    {
+      name: 'bash',
+      arguments: {
+        command: 'echo building; sleep 2.4; echo; printf "\\033[31mERROR\\033[0m one\\n" >&2; sleep 60',
+        background: true,
+        wake_on: '^error',
+      },
+    },
+  ],
+};
+const withCase = {
+  calls: [{ name: 'bash', arguments: { ...watched.calls[0]?.arguments, wake_on: '(?i)^error' } }],
+};
+
+test('a line that matches wakes the model in the REPL, and /jobs has the wake with its cost', async () => {
+  const at = place();
+  const model = script(at, [withCase, { text: 'It builds.' }, { text: 'I see the error.' }]);
+  const { stdout } = await repl(
+    at,
+    ['-m', model, '--approval', 'never'],
+    [
+      [
+        'start it',
+        /It builds\.[^]*sent to the model: job 1 printed a line that matches wake_on: ERROR one[^]*I see the error\./,
+      ],
+      ['/jobs 1', /running for \d+ s, 1 wake \(\$0\.00\)\)\nwake 1: 1 line, \$0\.00\n\nbuilding\n/],
+    ],
+  );
+  expect(stdout).not.toContain('job 1 printed 2 lines');
+  const id = (JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as { id: string }[])[0]?.id ?? '';
+  const shown = JSON.parse((await agent(at, ['sessions', 'show', id, '--json'])).stdout) as readonly {
+    readonly kind: string;
+    readonly data: unknown;
+  }[];
+  expect(shown.filter(({ kind, data }) => kind === 'user' && data !== null)).toMatchObject([
+    { data: { note: true, source: 'task' } },
+  ]);
+});
+
+test('headless, the turn that runs gets the line; what cannot match is refused', async () => {
+  const at = place();
+  const wait = { calls: [{ name: 'jobs', arguments: { action: 'wait', id: 1, seconds: 2 } }] };
+  const turns = [watched, withCase, wait, { text: 'Over.' }];
+  const bad = { calls: [{ name: 'bash', arguments: { command: 'true', background: true, wake_on: '(' } }] };
+  const run = await agent(at, ['-p', '-m', script(at, [bad, ...turns]), ...on, '--output-format', 'stream-json', 'x']);
+  const results = lines(run.stdout).filter(({ type }) => type === 'tool_result');
+  expect(results[0]).toMatchObject({
+    success: false,
+    output: expect.stringMatching(/wake_on.*invalid_args/) as string,
+  });
+  const id = String(lines(run.stdout)[0]?.['session_id']);
+  const { stdout } = await agent(at, ['sessions', 'show', id]);
+  expect(stdout).toMatch(/job 2 printed a line that matches wake_on/);
+  expect(stdout).not.toMatch(/job 1 printed/);
+});

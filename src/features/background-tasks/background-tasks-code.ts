@@ -1,4 +1,4 @@
-// The code of jobs. It is loaded together, with the first of them.
+// The code of jobs, which every run that offers them loads.
 export { createJobs } from './background.js';
-export { endNote, jobRows, jobsTool, lostNote, recordedJobs } from './jobs-tool.js';
-export { showJobs } from './show-jobs.js';
+export { endNote } from './job-state.js';
+export { jobRows, jobsTool, lostNote, recordedJobs } from './jobs-tool.js';

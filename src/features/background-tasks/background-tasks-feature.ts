@@ -1,6 +1,6 @@
 import type { Feature } from '../../kernel/console/feature.js';
 import { openedJobs } from './job-parts.js';
-import { loadJobs, openJobPart, openJobTools } from './background-tasks-start.js';
+import { loadJobs, loadWakes, openJobPart, openJobTools } from './background-tasks-start.js';
 
 /** Commands that continue in the background. */
 export const backgroundTasks: Feature = {
@@ -26,11 +26,17 @@ export const backgroundTasks: Feature = {
             'tools',
           ],
           also: 'background processes shells',
-          load: async () => (await loadJobs()).showJobs,
+          load: async () => (await loadWakes()).showJobs,
         },
       ],
     },
   ],
   openTools: (host) => Promise.resolve(openJobTools(host)),
   openRun: (host) => Promise.resolve(openJobPart(host)),
+  openRepl: ({ parts }) =>
+    Promise.resolve({
+      start: () => {
+        parts.get(openedJobs).beginTurns();
+      },
+    }),
 };

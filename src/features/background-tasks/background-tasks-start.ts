@@ -1,7 +1,7 @@
 import type { Session } from '../../kernel/agent/session.js';
-import { addNote } from '../../kernel/agent/session-note.js';
 import type { Event } from '../../kernel/core/event.js';
 import { isRecord } from '../../kernel/core/json.js';
+import { addNote } from '../../kernel/agent/session-note.js';
 import { loadOnce, longestTimerMs } from '../../kernel/core/runtime.js';
 import type { RunHost, RunPart, ToolsHost, ToolsPart } from '../../kernel/console/feature.js';
 import { backgroundWork } from '../../kernel/console/background-work.js';
@@ -11,6 +11,9 @@ import { type OpenedJobs, openedJobs } from './job-parts.js';
 
 /** Loads the code of jobs, which a run without any does not need. */
 export const loadJobs = () => import('./background-tasks-code.js');
+
+/** Loads the lines that wake the model, and `/jobs`. */
+export const loadWakes = () => import('./wakes-code.js');
 
 /** Adds the jobs of a run to its parts. Where the tool `jobs` is offered, the tool that runs commands can run them in
  * the background. */
@@ -50,14 +53,27 @@ export function openJobPart({ parts }: RunHost): RunPart {
 
 function createOpenedJobs(): { readonly jobs: OpenedJobs; readonly background: Background } {
   let started: Jobs | null = null;
+  let inRepl = false;
   const sessions = new Map<Session, () => void>();
   const loaded = loadOnce(async () => {
     const { createJobs, endNote, recordedJobs } = await loadJobs();
-    const jobs = createJobs({ clock: () => performance.now(), schedule });
-    const attach = (session: Session): (() => void) =>
-      jobs.attach(session.id, recordedJobs(session.events()).next, (job, lastWords) => {
-        addNote(session, endNote(job, lastWords));
+    const clock = (): number => performance.now();
+    const jobs = createJobs({ clock, schedule });
+    const attach = (session: Session): (() => void) => {
+      const waker = loadOnce(async () =>
+        (await loadWakes()).createWaker({ session, jobs, clock, schedule, startsTurns: () => inRepl }),
+      );
+      const leave = jobs.attach(session.id, recordedJobs(session.events()).next, {
+        ended: (job, lastWords) => {
+          addNote(session, endNote(job, lastWords));
+        },
+        waker: () => waker.get(),
       });
+      return () => {
+        leave();
+        void waker.started()?.then((one) => one.close());
+      };
+    };
     for (const session of sessions.keys()) sessions.set(session, attach(session));
     started = jobs;
     return { jobs, attach };
@@ -66,6 +82,9 @@ function createOpenedJobs(): { readonly jobs: OpenedJobs; readonly background: B
   const opened: OpenedJobs = {
     get: async () => (await loaded.get()).jobs,
     started: () => started,
+    beginTurns: () => {
+      inRepl = true;
+    },
     attach: (session) => {
       sessions.set(session, () => undefined);
       void loaded.started()?.then(({ attach }) => {

@@ -1,15 +1,11 @@
-import { isError } from '../../kernel/core/envelope.js';
 import type { Clock, Schedule } from '../../kernel/core/runtime.js';
 import type { ToolContext, ToolOutcome } from '../../kernel/core/tool.js';
 import type { Background, BackgroundCommand } from '../../kernel/tools/bash.js';
 import { failed, succeeded } from '../../kernel/tools/define-tool.js';
-import {
-  type CollectedOutput,
-  createOutputCollector,
-  createProgressStream,
-} from '../../kernel/tools/process/output-collector.js';
+import { createOutputCollector, createProgressStream } from '../../kernel/tools/process/output-collector.js';
 import type { LeftProcesses, ProcessResult } from '../../kernel/tools/process/runner.js';
 import type { JobTerminal } from './job-terminal.js';
+import type { FoundLines, LineWatch } from './line-watch.js';
 import { createKeptOutput, type KeptOutput, type OutputPart } from './kept-output.js';
 
 /** A command that continues without the call that started it. It ends when the last process of its group has ended. */
@@ -21,6 +17,36 @@ export interface Job {
   /** Milliseconds that it has run, until now or until its end. */
   readonly ranMs: number;
   readonly end: JobEnd | null;
+  /** The messages about its lines so far. */
+  readonly wakes: readonly Wake[];
+}
+
+/** A message about lines of a job that match. */
+export interface Wake {
+  readonly lines: number;
+  /** `joined`: a turn that ran already got it. `note`: it waits for the next message, because nobody is there. */
+  readonly how: 'turn' | 'joined' | 'note';
+  /** The cost of the turn that it started, in USD; null where the price is not known or the turn is not over. */
+  costUsd: number | null;
+}
+
+/** Takes what happens to the jobs of a session. */
+interface JobListener {
+  /** Called for each end that no call waits for. */
+  ended(job: Job, lastWords: string): void;
+  /** Loads what reports the lines of jobs, and their ends. Absent: lines wake nobody. */
+  waker?(): Promise<Waker>;
+}
+
+/** Reports to the model what the jobs of one session print. */
+export interface Waker {
+  found(job: Job, found: FoundLines): void;
+  ended(job: Job, lastWords: string): void;
+  /** The job has ended, and its output is the result of a call. */
+  forget(job: Job): void;
+  /** The expression of the job takes too long. */
+  tooSlow(job: Job): void;
+  close(): void;
 }
 
 /** `exitCode`: of the shell; null where it was not started. */
@@ -48,9 +74,10 @@ export interface Jobs extends Background {
   kill(id: number, how: 'tell' | 'quietly'): Promise<void>;
   /** Moves the command that a call of this session waits for to the background. */
   toBackground(sessionId: string): 'moved' | 'nothing runs' | 'too many';
-  /** Gives jobs to a session, numbered from `firstId` or higher. `onEnd` is called for each end that no call waits for.
-   * Returns a function that stops this. */
-  attach(sessionId: string, firstId: number, onEnd: (job: Job, last: string) => void): () => void;
+  /** Gives jobs to a session, numbered from `firstId` or higher. Returns a function that stops this. */
+  attach(sessionId: string, firstId: number, listener: JobListener): () => void;
+  /** Adds a message about the lines of a job to it. */
+  woke(id: number, wake: Wake): void;
   /** Follows no job any more. Whoever started the processes ends them. */
   close(): void;
 }
@@ -86,6 +113,9 @@ interface Run {
   readonly stop: AbortController;
   readonly result: Promise<ProcessResult>;
   readonly terminal: JobTerminal | null;
+  /** Null where its lines wake nobody. */
+  readonly wakeOn: RegExp | null;
+  watch: LineWatch | null;
   left: LeftProcesses | null;
   /** Lets its call return. */
   move: () => void;
@@ -99,9 +129,8 @@ interface Entry extends Run {
   killed: boolean;
   /** The number of calls that wait for its end. */
   awaited: number;
+  readonly wakes: Wake[];
 }
-
-type OnEnd = Parameters<Jobs['attach']>[2];
 
 export function createJobs(parts: Parts): Jobs {
   return new RunningJobs(parts);
@@ -110,7 +139,7 @@ export function createJobs(parts: Parts): Jobs {
 class RunningJobs implements Jobs {
   readonly #parts: Parts;
   readonly #entries = new Map<number, Entry>();
-  readonly #sessions = new Map<string, OnEnd>();
+  readonly #sessions = new Map<string, JobListener>();
   /** Commands that calls wait for. */
   readonly #waitedFor = new Set<Run>();
   readonly #timers = new Set<() => void>();
@@ -184,17 +213,22 @@ class RunningJobs implements Jobs {
     return 'moved';
   }
 
-  attach(sessionId: string, firstId: number, onEnd: OnEnd): () => void {
+  attach(sessionId: string, firstId: number, listener: JobListener): () => void {
     this.#nextId = Math.max(this.#nextId, firstId);
-    this.#sessions.set(sessionId, onEnd);
+    this.#sessions.set(sessionId, listener);
     return () => {
-      if (this.#sessions.get(sessionId) === onEnd) this.#sessions.delete(sessionId);
+      if (this.#sessions.get(sessionId) === listener) this.#sessions.delete(sessionId);
     };
+  }
+
+  woke(id: number, wake: Wake): void {
+    this.#entries.get(id)?.wakes.push(wake);
   }
 
   close(): void {
     this.#closed = true;
     for (const finish of this.#timers) finish();
+    for (const { watch } of this.#entries.values()) watch?.close();
   }
 
   async run(command: BackgroundCommand, ctx: ToolContext): Promise<ToolOutcome> {
@@ -213,13 +247,12 @@ class RunningJobs implements Jobs {
       const seconds = command.timeoutMs / 1000;
       return succeeded(`Still running after ${seconds} s: continues in the background as job ${id}`, {
         ...{ output, job: id, running: true, next: run.kept.totalBytes },
-        note: movedNote(id, seconds),
+        note: `Time is over; it continues. A note says when it ends. jobs {"id": ${id}} reads on or stops it.`,
       });
     }
-    const isTimeout = (atTimeout === 'stopped' || atTimeout === 'full') && result.ended === 'cancelled';
+    const isTimeout = atTimeout !== null && atTimeout !== 'moved' && result.ended === 'cancelled';
     const ended = isTimeout ? { ...result, ended: 'timeout' as const } : result;
-    const outcome =
-      atTimeout === 'full' && isTimeout ? full(command, ended, collected) : command.outcome(ended, collected);
+    const outcome = command.outcome(ended, collected, atTimeout === 'full' ? mostJobs : 0);
     if (!run.left) return outcome;
     const { id } = this.#add(run);
     return { ...outcome, summary: `${outcome.summary}: job ${id}`, envelope: { ...outcome.envelope, job: id } };
@@ -241,7 +274,7 @@ class RunningJobs implements Jobs {
     const startedAtMs = this.#parts.clock();
     const run: Run = {
       ...{ line: command.line, sessionId: ctx.session.id, startedAtMs, kept, stop, result, terminal },
-      left: null,
+      ...{ wakeOn: null, watch: null, left: null },
       move: () => undefined,
     };
     const onAbort = (): void => stop.abort();
@@ -251,7 +284,7 @@ class RunningJobs implements Jobs {
     ctx.signal.removeEventListener('abort', onAbort);
     if (ended) {
       const { text, next } = await outputOf(run, null, ctx.limits.maxOutputBytes);
-      return command.outcome(ended, { parts: [text], truncated: false, totalBytes: next });
+      return command.outcome(ended, { parts: [text], truncated: false, totalBytes: next }, 0);
     }
     const { id } = this.#add(run);
     const { text, row, column } = await terminal.screen();
@@ -314,7 +347,10 @@ class RunningJobs implements Jobs {
       },
       onOutput(chunk) {
         kept.add(chunk);
-        if (!isWaitedFor) return;
+        if (!isWaitedFor) {
+          run.watch?.add(chunk);
+          return;
+        }
         collector.add(chunk);
         progress.moved();
       },
@@ -326,8 +362,7 @@ class RunningJobs implements Jobs {
     });
     const run: Run = {
       ...{ line: command.line, sessionId: ctx.session.id, startedAtMs: this.#parts.clock(), kept, stop, result },
-      terminal: null,
-      left: null,
+      ...{ terminal: null, wakeOn: command.wakeOn ?? null, watch: null, left: null },
       move: () => undefined,
     };
     const release = () => {
@@ -347,27 +382,65 @@ class RunningJobs implements Jobs {
       onEnded = resolve;
     });
     // The runner reports remaining processes after this, so `left` is read from the run itself.
-    const entry: Entry = Object.assign(run, { id, ended, endedAtMs: null, end: null, killed: false, awaited: 0 });
+    const entry: Entry = Object.assign(run, {
+      id,
+      ended,
+      endedAtMs: null,
+      end: null,
+      killed: false,
+      awaited: 0,
+      wakes: [],
+    });
     this.#entries.set(id, entry);
     this.#forgetOld();
-    void this.#follow(entry).then(onEnded);
+    // Without its code, a job is one whose lines wake nobody.
+    const watching = entry.wakeOn ? this.#watch(entry, entry.wakeOn).catch(() => undefined) : null;
+    void this.#follow(entry, watching).then(onEnded);
     return entry;
   }
 
+  /** Watches the lines that come from now on. The result of the call has those before. */
+  async #watch(entry: Entry, expression: RegExp): Promise<void> {
+    // A line may have begun already.
+    const { text } = entry.kept.part(null, lastWordsBytes);
+    const since = entry.kept.totalBytes - Buffer.byteLength(/[^\r\n]*$/.exec(text)?.[0] ?? '');
+    const { watchLines } = await import('./line-watch.js');
+    const waker = await this.#sessions.get(entry.sessionId)?.waker?.();
+    if (this.#closed || !waker) return;
+    entry.watch = watchLines({
+      expression,
+      schedule: this.#parts.schedule,
+      onFound: (found) => waker.found(this.#shown(entry), found),
+      onTooSlow: () => waker.tooSlow(this.#shown(entry)),
+    });
+    entry.watch.add(Buffer.from(entry.kept.part(since, keptBytes).text));
+  }
+
   /** Waits for the last process of the group, and reports the end. */
-  async #follow(entry: Entry): Promise<void> {
+  async #follow(entry: Entry, watching: Promise<void> | null): Promise<void> {
     const result = await entry.result;
     while (!this.#closed && entry.left && entry.left.size() > 0) await this.#timer(pollMs).over;
     await entry.left?.drained();
+    await watching;
+    await entry.watch?.end();
     if (this.#closed) return;
     entry.end =
       result.ended === 'not_started'
         ? { exitCode: null, signal: null, killed: false }
         : { exitCode: result.exitCode, signal: result.signal, killed: entry.killed };
     entry.endedAtMs = this.#parts.clock();
-    if (entry.awaited > 0) return;
+    await this.#reportEnd(entry);
+  }
+
+  async #reportEnd(entry: Entry): Promise<void> {
+    const listener = this.#sessions.get(entry.sessionId);
+    const waker = entry.watch ? await listener?.waker?.() : undefined;
+    if (entry.awaited > 0) {
+      waker?.forget(this.#shown(entry));
+      return;
+    }
     const { text } = await outputOf(entry, null, lastWordsBytes);
-    this.#sessions.get(entry.sessionId)?.(this.#shown(entry), text);
+    (waker ?? listener)?.ended(this.#shown(entry), text);
   }
 
   #isFull(): boolean {
@@ -379,8 +452,8 @@ class RunningJobs implements Jobs {
     for (const { id } of ended.slice(0, Math.max(0, ended.length - mostEnded))) this.#entries.delete(id);
   }
 
-  readonly #shown = ({ id, sessionId, line, startedAtMs, endedAtMs, end }: Entry): Job => ({
-    ...{ id, sessionId, line, end },
+  readonly #shown = ({ id, sessionId, line, startedAtMs, endedAtMs, end, wakes }: Entry): Job => ({
+    ...{ id, sessionId, line, end, wakes },
     ranMs: (endedAtMs ?? this.#parts.clock()) - startedAtMs,
   });
 
@@ -402,21 +475,6 @@ class RunningJobs implements Jobs {
     this.#timers.add(finish);
     return { over, cancel };
   }
-}
-
-function movedNote(id: number, seconds: number): string {
-  return (
-    `The command has not ended: its ${seconds} s are over, and it continues in the background. ` +
-    `jobs {"id": ${id}} reads its output, {"action": "kill", "id": ${id}} stops it. A note says when it ends.`
-  );
-}
-
-/** The end of a command that would have continued in the background, had there been room. */
-function full(command: BackgroundCommand, result: ProcessResult, collected: CollectedOutput): ToolOutcome {
-  const outcome = command.outcome(result, collected);
-  if (!isError(outcome.envelope)) return outcome;
-  const error = `${outcome.envelope.error} ${mostJobs} jobs are running, so it could not continue in the background.`;
-  return { ...outcome, envelope: { ...outcome.envelope, error }, summary: error };
 }
 
 async function outputOf(

@@ -10,6 +10,8 @@ export interface OpenedJobs {
   started(): Jobs | null;
   /** Gives jobs to a session and reports each that has ended to it, until the function that it returns is called. */
   attach(session: Session): () => void;
+  /** From now on lines of jobs may begin turns: a user sees them. */
+  beginTurns(): void;
   close(): void;
 }
 

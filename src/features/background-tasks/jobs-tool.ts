@@ -13,6 +13,7 @@ import {
   succeeded,
 } from '../../kernel/tools/define-tool.js';
 import type { Job, Jobs } from './background.js';
+import { endOrRunning, stateOf, wakeSummary } from './job-state.js';
 
 const mostBytes = 30_000;
 const usualSeconds = 30;
@@ -83,7 +84,8 @@ export function jobsTool(jobs: Jobs): DefinedTool {
         const known = jobs.list(ctx.session.id).map((one) => one.id);
         return failed('not_found', `There is no job ${id}; there are: ${known.join(', ') || 'none'}.`);
       }
-      if (what === 'write' || what === 'screen') return await onTerminal(jobs, job, write);
+      if (what === 'write' || what === 'screen')
+        return await (await import('./wakes-code.js')).onTerminal(jobs, job, write);
       if (what === 'kill') await jobs.kill(job.id, 'quietly');
       if (what === 'wait') await jobs.wait(job.id, (asked.seconds ?? usualSeconds) * 1000, ctx.signal);
       return await outputOf(jobs, find(job.id, ctx.session.id) ?? job, asked, ctx);
@@ -104,26 +106,6 @@ function isKeysOnly(text: string): boolean {
   return /^(?:\u001B[[O][A-D]|[\u0003\u0004\u001B])+$/.test(text);
 }
 
-/** Types text on the terminal of a job, if there is any, and returns its screen once it is quiet. */
-async function onTerminal(jobs: Jobs, job: Job, text: string | undefined): Promise<ToolOutcome> {
-  const terminal = jobs.terminal(job.id);
-  if (!terminal)
-    return failed(
-      'execution_failed',
-      `Job ${job.id} has no terminal; start it with bash {"background": true, "terminal": true}.`,
-    );
-  if (text !== undefined) {
-    if (job.end) return failed('execution_failed', `Job ${job.id} has ended: ${stateOf(job)}. Nothing was typed.`);
-    const settled = jobs.settle(terminal);
-    if (!terminal.write(text))
-      return failed('execution_failed', `Job ${job.id} does not read what was typed before. Nothing was typed.`);
-    await settled;
-  }
-  const { text: output, row, column } = await terminal.screen();
-  const now = jobs.list(job.sessionId).find(({ id }) => id === job.id) ?? job;
-  return succeeded(stateOf(now), { output, job: job.id, row, column, ...endOrRunning(now) });
-}
-
 function listJobs(jobs: readonly Job[]): ToolOutcome {
   const running = jobs.filter(({ end }) => end === null).length;
   return succeeded(`${running} running`, { output: jobRows(jobs).join('\n') || 'There are no jobs.' });
@@ -131,7 +113,7 @@ function listJobs(jobs: readonly Job[]): ToolOutcome {
 
 /** Returns a line for each job: its number, its state and its command. */
 export function jobRows(jobs: readonly Job[]): readonly string[] {
-  return jobs.map((job) => `${job.id}: ${stateOf(job)}: ${firstLine(job.line, 200)}`);
+  return jobs.map((job) => `${job.id}: ${stateOf(job)}${wakeSummary(job.wakes)}: ${firstLine(job.line, 200)}`);
 }
 
 async function outputOf(jobs: Jobs, job: Job, { since }: Asked, ctx: ToolContext): Promise<ToolOutcome> {
@@ -139,31 +121,6 @@ async function outputOf(jobs: Jobs, job: Job, { since }: Asked, ctx: ToolContext
   const { text, from, next } = (await jobs.output(job.id, since ?? null, most)) ?? { text: '', from: 0, next: 0 };
   const left: { [key: string]: Json } = from > (since ?? 0) ? { from } : {};
   return succeeded(stateOf(job), { output: text, job: job.id, next, ...left, ...endOrRunning(job) });
-}
-
-function endOrRunning({ end }: Job): { [key: string]: Json } {
-  return end ? endFields(end) : { running: true };
-}
-
-function endFields({ exitCode, signal, killed }: NonNullable<Job['end']>): { [key: string]: Json } {
-  return { exit_code: exitCode, ...(signal === null ? {} : { signal }), ...(killed ? { killed } : {}) };
-}
-
-/** Says whether a job runs, or how it ended. */
-export function stateOf({ end, ranMs }: Job): string {
-  const time = `${Math.round(ranMs / 1000)} s`;
-  if (end === null) return `running for ${time}`;
-  if (end.killed) return `killed after ${time}`;
-  const how =
-    end.exitCode === null ? 'not started' : `exit ${end.exitCode}${end.signal === null ? '' : ` (${end.signal})`}`;
-  return `${how} after ${time}`;
-}
-
-/** Says to the model that a job has ended, with the end of its output. */
-export function endNote(job: Job, lastWords: string): string {
-  const line = clampText(job.line, 300).text;
-  const said = lastWords.trim() === '' ? 'It had no output.' : `The end of its output:\n${lastWords.trimEnd()}`;
-  return `[Note: job ${job.id} has ended (${line}): ${stateOf(job)}. ${said}]`;
 }
 
 /** Reads the record of a session: the number of the first job to come, and the jobs whose end is not there. */

@@ -1,6 +1,7 @@
+import { money } from '../../kernel/agent/budget.js';
 import { firstLine } from '../../kernel/core/text.js';
-import type { Job, Jobs } from './background.js';
-import { stateOf } from './jobs-tool.js';
+import type { Job, Jobs, Wake } from './background.js';
+import { stateOf, wakeSummary } from './job-state.js';
 import type { Repl, CommandHandler } from '../../kernel/console/command.js';
 import { openedJobs } from './job-parts.js';
 
@@ -40,7 +41,9 @@ function rowOf(job: Job): string {
 }
 
 async function pickJob(repl: Repl, jobs: Jobs): Promise<void> {
-  const items = jobs.list().map((job) => ({ label: rowOf(job), detail: stateOf(job), value: job.id }));
+  const items = jobs
+    .list()
+    .map((job) => ({ label: rowOf(job), detail: `${stateOf(job)}${wakeSummary(job.wakes)}`, value: job.id }));
   const id = await repl.screen.pick({ title: 'Which job?', items });
   const job = id === null ? undefined : findJob(jobs, String(id));
   if (!job) return;
@@ -62,7 +65,9 @@ async function show({ screen }: Repl, jobs: Jobs, job: Job | undefined): Promise
   if (!job) screen.notice('error', 'No such job. /jobs lists them.');
   else {
     const output = await jobs.output(job.id, null, shownBytes);
-    await screen.page(`${rowOf(job)} (${stateOf(job)})`, output?.text ?? '');
+    const rows = wakeRows(job.wakes);
+    const head = rows.length === 0 ? '' : `${rows.join('\n')}\n\n`;
+    await screen.page(`${rowOf(job)} (${stateOf(job)}${wakeSummary(job.wakes)})`, head + (output?.text ?? ''));
   }
 }
 
@@ -74,4 +79,17 @@ async function kill({ screen }: Repl, jobs: Jobs, job: Job | undefined): Promise
   await jobs.kill(job.id, 'tell');
   screen.refresh();
   screen.notice('info', `Job ${job.id} was stopped.`);
+}
+
+/** Lists the wakes of a job, each with its cost. */
+export function wakeRows(wakes: readonly Wake[]): readonly string[] {
+  return wakes.map(({ lines, how, costUsd }, index) => {
+    const cost = {
+      turn: costUsd === null ? 'cost not known' : money(costUsd),
+      joined: 'in a turn that ran',
+      note: 'with the next message',
+    }[how];
+    const what = lines === 0 ? 'its end' : lines === 1 ? '1 line' : `${lines} lines`;
+    return `wake ${index + 1}: ${what}, ${cost}`;
+  });
 }

@@ -33,7 +33,7 @@ export interface RequestSettings {
 }
 
 /** The origin of a message: typed at a terminal (or given on the command line), typed there while a turn ran, `agent
- * send`, the browser page, the HTTP API, an editor, a scheduled task, a goal, the end of a usage limit. */
+ * send`, the browser page, the HTTP API, an editor, a scheduled or background task, a goal, the end of a usage limit. */
 export type MessageSource = 'terminal' | 'queue' | 'send' | 'web' | 'api' | 'editor' | 'task' | 'goal' | 'limit';
 
 /** `note`: the user did not type this; the program informs the model of a change. `command`: the user typed a command,

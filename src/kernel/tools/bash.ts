@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { delimiter } from 'node:path';
 import { statsAt } from '../disk/path-stats.js';
 import type { Json } from '../core/json.js';
-import type { Rehearsal, ToolContext, ToolOutcome } from '../core/tool.js';
+import type { ArgumentProblem, Rehearsal, ToolContext, ToolOutcome } from '../core/tool.js';
 import { createAutoRunWatch } from './changes/auto-run-files.js';
 import { type DefinedTool, defineTool, failed, type FromSchema, succeeded } from './define-tool.js';
 import { absolutePath, fileFailure, FileRefusal, pathProblem, shownPath } from './files/open-file.js';
@@ -50,6 +50,8 @@ export interface BackgroundCommand {
   /** The limit of a call that waits for it. */
   readonly timeoutMs: number;
   readonly onTimeout: OnTimeout;
+  /** Lines of its output that match are reported to the model while it runs in the background. */
+  readonly wakeOn?: RegExp;
   /** The limit of what it prints while a call waits for it. */
   readonly maxTotalBytes: number;
   start(
@@ -57,8 +59,8 @@ export interface BackgroundCommand {
   ): Promise<ProcessResult>;
   /** Starts it on a pseudo-terminal; a sentence where there is none here. Absent: it runs without a terminal. */
   readonly openTerminal?: (size: TerminalSize) => Promise<OpenProcess | NotStarted | string>;
-  /** Says how a command ended that a call waited for. */
-  outcome(result: ProcessResult, collected: CollectedOutput): ToolOutcome;
+  /** Says how a command ended that a call waited for. `jobs`: so many run that it could not continue. */
+  outcome(result: ProcessResult, collected: CollectedOutput, jobs: number): ToolOutcome;
 }
 
 const maxTotalBytes = 256 * 1024 * 1024;
@@ -79,8 +81,9 @@ function schemaOf({ timeoutS, maxTimeoutS, background }: BashOptions) {
       workdir: { type: 'string' },
       ...(background
         ? ({
-            background: { type: 'boolean', description: 'run as a background job' },
+            background: { type: 'boolean' },
             terminal: { type: 'boolean' },
+            wake_on: { type: 'string', description: 'regex: its lines wake you' },
           } as const)
         : {}),
     },
@@ -123,7 +126,7 @@ export function bashTool(options: BashOptions): DefinedTool {
           problem: 'too long for a terminal',
           expected: `${maxArgumentBytes} bytes at most`,
         };
-      return pathProblem('workdir', workdir);
+      return pathProblem('workdir', workdir) ?? wakeProblem(args);
     },
     prepare: () => {
       options.processes.prepare();
@@ -135,6 +138,26 @@ export function bashTool(options: BashOptions): DefinedTool {
       return warned(outcome, newAutoRunFiles());
     },
   });
+}
+
+/** Returns what is wrong with `wake_on`. A slow expression is stopped when it runs, in a thread of its own. */
+function wakeProblem({ wake_on: pattern, background, terminal }: BashArgs): ArgumentProblem | null {
+  if (typeof pattern !== 'string') return null;
+  const argument = 'wake_on';
+  if (background !== true || terminal === true)
+    return { argument, problem: 'without background', expected: 'background: true, no terminal' };
+  try {
+    wakeExpression(pattern);
+    return null;
+  } catch (error) {
+    return { argument, problem: String(error), expected: 'a regular expression of JavaScript' };
+  }
+}
+
+/** Throws for what is no expression. `(?i)` at its beginning ignores case. */
+function wakeExpression(pattern: string): RegExp {
+  const plain = pattern.replace(/^\(\?i\)/, '');
+  return new RegExp(plain, plain === pattern ? '' : 'i');
 }
 
 /** Returns the environment of a command of one session. */
@@ -191,19 +214,19 @@ async function runCommand(
   } catch (error) {
     return fileFailure(error, args.workdir ?? workdir, workdir);
   }
-  const askedMs = (args.timeout_seconds ?? options.timeoutS) * 1000;
-  const hardMs = ctx.limits.timeoutMs ?? Number.POSITIVE_INFINITY;
-  const timeoutMs = Math.min(askedMs, hardMs);
+  const { timeoutMs, onTimeout } = limitOf(args, ctx, options);
   const { background } = options;
   const command = { ...shellCommand(args.command, options.shell), cwd: workdir, env, sandbox: ctx.sandbox };
+  const outcome: BackgroundCommand['outcome'] = (result, collected, jobs) =>
+    processOutcome(result, collected, { timeoutMs, maxTotalBytes, jobs }, words);
   if (background)
     return await background.run(
       {
         line: args.command,
         isBackground: args.background === true,
+        ...(typeof args.wake_on === 'string' && { wakeOn: wakeExpression(args.wake_on) }),
         timeoutMs,
-        // A limit that the user has set for the tool ends the command in any case.
-        onTimeout: askedMs < hardMs ? (options.onTimeout ?? 'stop') : 'stop',
+        onTimeout,
         maxTotalBytes,
         start: (how) => options.processes.run({ ...command, ...how, joined: true }),
         ...(args.terminal === true && {
@@ -213,7 +236,7 @@ async function runCommand(
             return await options.processes.open({ ...onTerminal, sandbox: ctx.sandbox });
           },
         }),
-        outcome: (result, collected) => processOutcome(result, collected, { timeoutMs, maxTotalBytes }, words),
+        outcome,
       },
       ctx,
     );
@@ -237,7 +260,18 @@ async function runCommand(
     },
   });
   progress.end();
-  return processOutcome(result, collector.collected(), { timeoutMs, maxTotalBytes }, words);
+  return outcome(result, collector.collected(), 0);
+}
+
+/** A limit that the user has set for the tool ends the command in any case. */
+function limitOf(
+  { timeout_seconds: seconds }: BashArgs,
+  { limits }: Pick<ToolContext, 'limits'>,
+  { timeoutS, onTimeout = 'stop' }: BashOptions,
+): Pick<BackgroundCommand, 'timeoutMs' | 'onTimeout'> {
+  const askedMs = (seconds ?? timeoutS) * 1000;
+  const hardMs = limits.timeoutMs ?? Number.POSITIVE_INFINITY;
+  return askedMs < hardMs ? { timeoutMs: askedMs, onTimeout } : { timeoutMs: hardMs, onTimeout: 'stop' };
 }
 
 const maxNamed = 20;
@@ -278,7 +312,7 @@ const words: ProcessWords = {
 export function processOutcome(
   result: ProcessResult,
   collected: CollectedOutput,
-  limits: { readonly timeoutMs: number; readonly maxTotalBytes: number },
+  limits: { readonly timeoutMs: number; readonly maxTotalBytes: number; readonly jobs?: number },
   words: ProcessWords,
 ): ToolOutcome {
   if (result.ended === 'not_started')
@@ -307,7 +341,8 @@ export function processOutcome(
       return failed(
         'timeout',
         `${words.process} was still running after ${limits.timeoutMs / 1000} s and was ${allEnded}; ` +
-          'give it a longer timeout_seconds or less to do.',
+          'give it a longer timeout_seconds or less to do.' +
+          (limits.jobs ? ` It could not continue: ${limits.jobs} jobs are running.` : ''),
         { output: parts.join(''), ...size },
       );
     case 'cancelled':

@@ -41,9 +41,11 @@ function openJobs({
   const ends: [Job, string][] = [];
   let onEnd = (): void => undefined;
   const leave = attached
-    ? jobs.attach('s', 1, (job, last) => {
-        ends.push([job, last]);
-        onEnd();
+    ? jobs.attach('s', 1, {
+        ended(job, last) {
+          ends.push([job, last]);
+          onEnd();
+        },
       })
     : (): void => undefined;
   const tools = registryOf([bashTool(toolOptions({ background: jobs, onTimeout })), jobsTool(jobs)]);
@@ -170,7 +172,7 @@ test('at its time limit a command continues in the background, with what it prin
   const moved = await bash({ command, timeout_seconds: 1, workdir: folder });
   expect(moved).toEqual({
     ...{ output: 'a\n', job: 1, running: true, next: 2 },
-    note: 'The command has not ended: its 1 s are over, and it continues in the background. jobs {"id": 1} reads its output, {"action": "kill", "id": 1} stops it. A note says when it ends.',
+    note: 'Time is over; it continues. A note says when it ends. jobs {"id": 1} reads on or stops it.',
   });
   writeFileSync(join(folder, 'go'), '');
   await end;
@@ -202,9 +204,7 @@ test('the time limit ends a command where the user has set it for the tool, and 
   await Promise.all(Array.from({ length: 8 }, () => bash({ command: 'sleep 60', background: true })));
   expect(await bash({ command: 'echo a; sleep 60', timeout_seconds: 1 })).toMatchObject({
     code: 'timeout',
-    error: expect.stringMatching(
-      /was stopped with .* 8 jobs are running, so it could not continue in the background\.$/,
-    ),
+    error: expect.stringMatching(/was stopped with .* It could not continue: 8 jobs are running\.$/),
     details: { output: 'a\n' },
   });
   expect(jobs.list()).toHaveLength(8);

@@ -1,11 +1,13 @@
 import { expect, test } from 'vitest';
 import type { Event } from '../../../src/kernel/core/event.js';
 import type { Job } from '../../../src/features/background-tasks/background.js';
-import { endNote, lostNote, recordedJobs } from '../../../src/features/background-tasks/jobs-tool.js';
+import { endNote } from '../../../src/features/background-tasks/job-state.js';
+import { lostNote, recordedJobs } from '../../../src/features/background-tasks/jobs-tool.js';
 
 const job: Job = {
   ...{ id: 2, sessionId: 's', line: 'npm run dev', ranMs: 12_400 },
   end: { exitCode: 1, signal: null, killed: false },
+  wakes: [],
 };
 
 function recorded(...made: readonly (readonly [kind: string, about: unknown])[]): Event[] {

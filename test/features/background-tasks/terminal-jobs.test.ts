@@ -32,9 +32,11 @@ function openJobs() {
   const cwd = tree();
   const ends: [Job, string][] = [];
   let onEnd = (): void => undefined;
-  jobs.attach('s', 1, (job, last) => {
-    ends.push([job, last]);
-    onEnd();
+  jobs.attach('s', 1, {
+    ended(job, last) {
+      ends.push([job, last]);
+      onEnd();
+    },
   });
   const tools = registryOf([bashTool(toolOptions({ background: jobs })), jobsTool(jobs)]);
   const ctx = (changed: Partial<ToolContext> = {}): ToolContext =>

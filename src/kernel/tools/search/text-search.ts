@@ -1,6 +1,5 @@
 import { existsSync, statSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
-import type { Worker } from 'node:worker_threads';
 import type { Sandbox } from '../../core/tool.js';
 import { openRegular, readWhole } from '../files/open-file.js';
 import { sniffEncoding } from '../../disk/text-encoding.js';
@@ -8,6 +7,7 @@ import type { ProcessRunner } from '../process/runner.js';
 import { walkFiles, type WalkRequest } from './file-walk.js';
 import { byteText } from './compiled-glob.js';
 import { inRepository, parseIgnoreFile } from './ignore-rules.js';
+import { createRegexWorker, type RegexWorker } from './regex-worker.js';
 
 /** A line of a file that matches, or a line near one. */
 export interface FoundLine {
@@ -343,22 +343,6 @@ async function searchText(
   return true;
 }
 
-/** Tests lines against an expression in a thread of its own, so that endless backtracking can be stopped. */
-interface RegexWorker {
-  /** Returns the indexes of the lines that match, or null if the worker was ended. */
-  matching(lines: readonly string[]): Promise<readonly number[] | null>;
-  end(): void;
-}
-
-const source = `
-const { parentPort, workerData } = require('node:worker_threads');
-const expression = new RegExp(workerData.source, workerData.flags);
-parentPort.on('message', (lines) => {
-  const hits = [];
-  for (let i = 0; i < lines.length; i++) if (expression.test(lines[i])) hits.push(i);
-  parentPort.postMessage(hits);
-});`;
-
 /** The syntax that has another meaning in ripgrep than in JavaScript, or exists in ripgrep alone. */
 const foreignSyntax: readonly (readonly [RegExp, string])[] = [
   [/\[\[:\^?[a-z]+:\]/, 'classes such as [[:digit:]]'],
@@ -419,44 +403,4 @@ function withUnicodeClasses(pattern: string): string {
     }
     return (isInClass ? insideClass : outsideClass)[letter] ?? found;
   });
-}
-
-function createRegexWorker(expression: RegExp, signal: AbortSignal): RegexWorker {
-  const worker: Worker = new (process.getBuiltinModule('node:worker_threads').Worker)(source, {
-    eval: true,
-    workerData: { source: expression.source, flags: expression.flags },
-  });
-  let answer: ((hits: readonly number[] | null) => void) | undefined;
-  const settle = (hits: readonly number[] | null): void => {
-    answer?.(hits);
-    answer = undefined;
-  };
-  worker.on('message', (hits: readonly number[]) => {
-    settle(hits);
-  });
-  worker.on('error', () => {
-    settle(null);
-  });
-  worker.on('exit', () => {
-    settle(null);
-  });
-  const end = (): void => {
-    void worker.terminate();
-  };
-  signal.addEventListener('abort', end, { once: true });
-  return {
-    matching: (lines) =>
-      new Promise((resolve) => {
-        if (signal.aborted) {
-          resolve(null);
-          return;
-        }
-        answer = resolve;
-        worker.postMessage(lines, []);
-      }),
-    end() {
-      signal.removeEventListener('abort', end);
-      end();
-    },
-  };
 }
