@@ -72,23 +72,21 @@ async function stop({ store, settings }: CommandStore, id: string): Promise<bool
   const client = await connectOwner(settings.config.files, id, { client: 'send', timeoutMs: longestStopMs }).catch(
     () => null,
   );
-  if (client === null && before === null) return false;
-  const pid = client?.state.facts.pid ?? before?.pid ?? 0;
+  const pid = client?.state.facts.pid ?? before?.pid;
+  if (pid === undefined) return false;
   const hasEnded = async (): Promise<boolean> => !isAlive(pid) || (await holderOf(store, id))?.pid !== pid;
-  if (client && (await askToStop(client)) && (await within(longestStopMs, hasEnded))) return true;
-  if (await hasEnded()) return true;
-  terminate(pid);
+  if (client) await askToStop(client);
+  if (!client || !(await within(longestStopMs, hasEnded))) terminate(pid);
   if (await within(longestStopMs, hasEnded)) return true;
   throw new CliError(exit.failed, `process ${pid} does not end session ${id}`, `End it with: kill -9 ${pid}`);
 }
 
-/** Returns true if the owner ends. Throws a `CliError` where it refuses to. */
-async function askToStop(client: OwnerClient): Promise<boolean> {
+/** Throws a `CliError` where the owner refuses to end. */
+async function askToStop(client: OwnerClient): Promise<void> {
   const done = await client.request({ type: 'stop' }, longestStopMs);
   client.close();
   if (done?.problem !== undefined)
     throw new CliError(exit.failed, done.problem, 'agent ps shows the process of the session.');
-  return done !== null;
 }
 
 function terminate(pid: number): void {

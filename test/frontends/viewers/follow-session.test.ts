@@ -35,7 +35,7 @@ const working: OwnerState = { type: 'state', busy: true, questions: [], text: ''
 async function owner(data: string, first: readonly OwnerMessage[]): Promise<() => Promise<Socket>> {
   const [at = ''] = socketFolders({ data });
   mkdirSync(at, { mode: 0o700 });
-  let come = (_: Socket): void => undefined;
+  let come: (socket: Socket) => void = () => undefined;
   const client = new Promise<Socket>((resolve) => {
     come = resolve;
   });
