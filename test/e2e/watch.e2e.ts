@@ -1,5 +1,5 @@
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
-import { createConnection } from 'node:net';
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { createConnection, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { agent, binary, place } from './program.js';
@@ -42,24 +42,58 @@ test('a second terminal shows a session as it goes on, and may answer its questi
   expect(readdirSync(join(at.home, '.agent', 'live'))).toEqual([]);
 });
 
-test('what listens is for this user alone, and lines that are no answers change nothing', async () => {
+test('what listens is for this user alone, and nothing that comes there approves what was not shown', async () => {
   const at = place({ 'script.json': JSON.stringify({ turns }), 'old/file': 'x' });
-  const made = await agent(at, ['-p', '-m', `offline/${join(at.work, 'script.json')}`, 'make it']);
-  expect(made.code).toBe(6);
-  const screen = openScreen(at, ['watch']);
-  await screen.until(/make it[^]*It is/);
+  const repl = openScreen(at, ['-m', `offline/${join(at.work, 'script.json')}`]);
+  await repl.until(/❯/);
+  repl.type('make it\r');
+  await repl.until(/Run this command/);
   const folder = join(at.home, '.agent', 'live');
   const [name = ''] = readdirSync(folder);
   expect(statSync(folder).mode & 0o777).toBe(0o700);
   expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600);
   const socket = createConnection(join(folder, name));
-  socket.write('no JSON\n{"type":"state"}\n{"type":"nothing"}\n{"type":"text","text":"\\u001b]0;title\\u0007shown"}\n');
+  const hello = JSON.stringify({ type: 'hello', client: 'watch' });
+  socket.write(`${hello}\nno JSON\n{"type":"nothing"}\n{"type":"answer","ref":"1","id":"none","answer":"once"}\n`);
+  const heard = await new Promise<string>((resolve) => {
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += String(chunk);
+      if (text.includes('"done"')) resolve(text);
+    });
+  });
+  const [state = ''] = heard.split('\n');
+  const { questions } = JSON.parse(state) as { readonly questions: readonly { readonly id: string }[] };
+  for (const shown of ['', 'f00'])
+    socket.write(
+      `${JSON.stringify({ type: 'answer', ref: `r${shown}`, id: questions[0]?.id, answer: 'once', shown })}\n`,
+    );
+  await new Promise((resolve) => {
+    socket.on('data', (chunk) => {
+      if (String(chunk).includes('"rf00"')) resolve(null);
+    });
+  });
+  socket.destroy();
+  repl.type('\x1b');
+  await repl.until(/denied|rejected|No/i);
+  repl.type('\x04');
+  await repl.exited;
+  expect(existsSync(join(at.work, 'made.txt'))).toBe(false);
+
+  const server = createServer((client) => {
+    const facts = { ...(JSON.parse(state) as { readonly facts: object }).facts };
+    client.write(`${JSON.stringify({ type: 'state', busy: true, questions: [], text: '', after: 0, facts })}\n`);
+    client.write('no JSON\n{"type":"nothing"}\n{"type":"text","text":"\\u001b]0;title\\u0007shown","after":99}\n');
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(join(folder, name), resolve);
+  });
+  const screen = openScreen(at, ['watch']);
   await screen.until(/shown/);
   expect(screen.raw()).not.toContain('\x1b]0;title');
-  socket.destroy();
-  writeFileSync(join(folder, 'left.1.sock'), '');
   screen.type('\x03');
   expect(await screen.exited).toBe(130);
+  server.close();
   expect((await agent(at, ['watch', 'nobody'])).code).toBe(7);
 });
 
