@@ -106,7 +106,7 @@ test(
     await second.exited;
     expect(limitStates(at)).toEqual(['reached', 'set']);
     const third = openScreen(at, ['-c']);
-    await third.until(/usage limit until [\d:]+, 0:\d\d left/);
+    await third.until(/usage limit until [\d:]+, \d+:\d\d left/);
     await third.until(/All done\./);
     await left(third);
     expectOnce(at, 'killed');
@@ -174,7 +174,7 @@ test(
     first.pty.kill('SIGHUP');
     await first.exited;
     const second = openScreen(at, ['-c']);
-    await second.until(/usage limit until [\d:]+, 0:\d\d left/);
+    await second.until(/usage limit until [\d:]+, \d+:\d\d left/);
     await second.until(/All done\./);
     // The process that waits in the background comes a moment later and finds nothing to do.
     await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(server.retryAt() + 5000), { timeout: 20_000 });
