@@ -102,7 +102,7 @@ test('a program sends messages, answers what it was shown, interrupts and stops'
 
   // A message is text, whatever it looks like, and the terminal shows where it came from.
   expect((await api.call('POST', `${path}/messages`, { text: '/exit' })).value).toMatchObject({ status: 'delivered' });
-  await repl.until(/from the HTTP API/);
+  await repl.until(/from a program/);
   await stream.until((each) => (each.latest('approvals') as readonly { id: string }[])[0]?.id !== undefined);
   const [second] = (await api.call('GET', `${path}/approvals`)).value as readonly { readonly id: string }[];
   expect(await answer(second?.id ?? '', { decision: 'deny', message: 'leave it' })).toEqual([200, 'denied']);

@@ -120,7 +120,8 @@ export class LiveSessions implements ServedSessions {
     const sent = { type: 'message', ref, text, source, when, ...interrupt } as const;
     let done = await this.#request(id, sent);
     if (done === null) {
-      await this.#d.store.keepMessage(id, { id: ref, text, source, when });
+      const isKept = await this.#d.store.keepMessage(id, { id: ref, text, source, when });
+      if (!isKept) throw new Refusal(409, 'The session ended before its first event.', { code: 'not_running' });
       if (run) return { status: await this.#resume(id), ref };
       // A process may have opened the session in between. It takes a message once.
       done = await this.#request(id, sent);
@@ -132,7 +133,12 @@ export class LiveSessions implements ServedSessions {
 
   async #resume(id: string): Promise<'delivered'> {
     const { cwd } = await this.session(id);
-    await this.#d.launcher.resume(id, cwd);
+    try {
+      await this.#d.launcher.resume(id, cwd);
+    } catch (error) {
+      const { message, code } = error instanceof Refusal ? error : new Refusal(409, String(error), { code: 'failed' });
+      throw new Refusal(409, message, { code, hint: 'The message is kept: the session gets it at its next opening.' });
+    }
     return 'delivered';
   }
 
