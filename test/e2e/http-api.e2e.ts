@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { chromium as browserType, type Page } from 'playwright-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { ApiClient } from '../frontends/viewers/api-client.js';
@@ -235,3 +235,41 @@ async function says(page: Page, selector: string, text: string): Promise<void> {
     { timeout: 20_000 },
   );
 }
+
+const hasPrograms = spawnSync('sh', ['-c', 'command -v bash curl jq']).status === 0;
+
+test.skipIf(!hasPrograms)('the example of the documentation runs as it stands', async () => {
+  const turns = [{ text: 'Removing.', calls: [removal] }, { text: 'It is gone.' }];
+  const at = place({ 'script.json': JSON.stringify({ turns }), 'old/file': 'x' });
+  const page = readFileSync(join(dirname(binary), '../docs/long-running-work.md'), 'utf8');
+  const [, section = ''] = page.split('## From the browser and from programs');
+  const example = /```bash\n([^]*?)```/.exec(section)?.[1] ?? '';
+  const bin = join(at.home, 'bin');
+  mkdirSync(bin);
+  const start = `exec "${process.execPath}" "${binary}" -m "offline/${join(at.work, 'script.json')}" "$@"`;
+  writeFileSync(join(bin, 'agent'), `#!/bin/sh\n${start}\n`, { mode: 0o755 });
+  const env = { ...at.env, PATH: `${bin}:${at.env.PATH ?? ''}` };
+  const child = spawn('bash', ['-euc', example], { cwd: at.work, env, detached: true });
+  onTestFinished(() => {
+    if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+  });
+  let shown = '';
+  await new Promise<void>((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (chunk: Buffer) => {
+        shown += chunk.toString();
+        if (shown.includes('It is gone.')) resolve();
+      });
+    child.on('close', () => {
+      reject(new Error(shown));
+    });
+  });
+  const told = JSON.parse(readFileSync(join(at.work, 'serve.json'), 'utf8')) as Told;
+  const api = new ApiClient(told.url, told.token);
+  for (const { session_id: id } of (await api.call('GET', '/api/sessions')).value as readonly Row[])
+    expect((await api.call('POST', `/api/sessions/${id}/stop`, {})).status).toBe(200);
+  expect(shown).toMatch(/Run this command\? +Dangerous: deletes recursively\s+rm -rf old\s/);
+  expect(shown).toContain('{"status":"allowed"}');
+  expect(existsSync(join(at.work, 'old'))).toBe(false);
+  for (const file of ['serve.json', 'token.txt']) expect(statSync(join(at.work, file)).mode & 0o077).toBe(0);
+});
