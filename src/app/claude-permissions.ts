@@ -6,9 +6,10 @@ import { type LoadedConfig, upToRoot } from '../kernel/config/load.js';
 import { type Here, type ProjectPart, projectRoot, type TrustedHere } from '../kernel/config/project.js';
 import { readJsonObject } from '../kernel/config/json-object.js';
 import { isRecord } from '../kernel/core/json.js';
+import { addAll } from '../kernel/core/lists.js';
 import type { RuleList } from '../kernel/core/policy.js';
 import type { ReadRule } from './claude-rules.js';
-import type { NamedDirectory } from './extra-directories.js';
+import { type NamedDirectory, ownDirectories } from './extra-directories.js';
 import type { Notice } from '../kernel/console/run-settings.js';
 import { notTrusted } from '../kernel/console/listed-files.js';
 import { loadPermissions } from './open-policy.js';
@@ -78,16 +79,9 @@ export async function claudeRules(here: Pick<Here, 'cwd' | 'home'>): Promise<Cla
       (key) => key !== directoriesKey && !lists.some((list) => list === key),
     );
     if (unused.length > 0) problems.push(`${path}: permissions.${unused.join(', permissions.')} has no effect here.`);
-    const named = permissions[directoriesKey] ?? [];
-    for (const text of Array.isArray(named) ? (named as readonly unknown[]) : [named]) {
-      if (typeof text !== 'string' || text.trim() === '')
-        problems.push(`${path}: ${JSON.stringify(text)} is not a directory (permissions.${directoriesKey}).`);
-      // Those of a project start at its folder, those of the user where the session does.
-      else {
-        const from = origin === 'project' ? dirname(dirname(path)) : here.cwd;
-        directories.push({ text, origin, path, directory: isHomePath(text) ? text : resolve(from, text) });
-      }
-    }
+    const named = namedDirectories({ path, origin }, permissions[directoriesKey] ?? [], here);
+    addAll(directories, named.directories);
+    addAll(problems, named.problems);
     for (const list of lists) {
       const texts = permissions[list];
       for (const text of Array.isArray(texts) ? texts : []) {
@@ -98,6 +92,25 @@ export async function claudeRules(here: Pick<Here, 'cwd' | 'home'>): Promise<Cla
     }
   }
   return { rules, directories, problems, broken };
+}
+
+function namedDirectories(
+  { path, origin }: Pick<ClaudeDirectory, 'path' | 'origin'>,
+  named: unknown,
+  { cwd }: Pick<Here, 'cwd'>,
+): { readonly directories: readonly ClaudeDirectory[]; readonly problems: readonly string[] } {
+  const all: readonly unknown[] = Array.isArray(named) ? named : [named];
+  const isName = (text: unknown): text is string => typeof text === 'string' && text.trim() !== '';
+  // Those of a project start at its folder, those of the user where the session does.
+  const from = origin === 'project' ? dirname(dirname(path)) : cwd;
+  return {
+    directories: all.filter(isName).map((text) => {
+      return { text, origin, path, directory: isHomePath(text) ? text : resolve(from, text) };
+    }),
+    problems: all
+      .filter((text) => !isName(text))
+      .map((text) => `${path}: ${JSON.stringify(text)} is not a directory (permissions.${directoriesKey}).`),
+  };
 }
 
 function isHomePath(text: string): boolean {
@@ -139,7 +152,7 @@ export function ruleProblem(
 }
 
 /** Adds the rules of Claude Code's settings: those that deny or ask at once, because they only tighten; those that allow,
- * and directories, once the user trusts their file. */
+ * and directories, once the user trusts their file. `directories`: those and the ones of our own settings. */
 export async function withClaudeRules<Settings extends TrustedHere & { readonly config: LoadedConfig['config'] }>(
   settings: Settings,
 ): Promise<{
@@ -149,7 +162,8 @@ export async function withClaudeRules<Settings extends TrustedHere & { readonly 
 }> {
   const { rules, directories, problems, broken } = await claudeRules(settings);
   const notices = [...broken.map((message) => notice('warn', message)), ...problems.map((one) => notice('info', one))];
-  if (rules.length + directories.length === 0) return { settings, directories: [], problems: notices };
+  if (rules.length + directories.length === 0)
+    return { settings, directories: ownDirectories(settings.config), problems: notices };
   const trusted = await trustedOrigins(settings, rules, directories);
   const counting = rules.filter((rule) => ruleProblem(rule, trusted) === null);
   const { policy, web } = settings.config;
@@ -168,10 +182,14 @@ export async function withClaudeRules<Settings extends TrustedHere & { readonly 
   };
   const without = rules.filter((rule) => rule.read.rules.length === 0 && (rule.read.domains ?? []).length === 0);
   const said = withoutEffect(without).map((message) => notice('info', message));
-  const opened = directories
+  const opened: readonly NamedDirectory[] = directories
     .filter(({ origin }) => trusted[origin])
     .map(({ directory, path }) => ({ text: directory, from: `permissions.${directoriesKey} of ${path}` }));
-  return { settings: { ...settings, config }, directories: opened, problems: [...notices, ...said] };
+  return {
+    settings: { ...settings, config },
+    directories: [...ownDirectories(settings.config), ...opened],
+    problems: [...notices, ...said],
+  };
 }
 
 function notice(level: 'info' | 'warn', message: string): Notice {

@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { CliError, exit } from '../kernel/console/command.js';
+import type { Config } from '../kernel/config/sections.js';
 import type { Notice } from '../kernel/console/run-settings.js';
 import {
   createExtraDirectories,
@@ -20,6 +21,11 @@ export interface DirectoryPlace {
 export interface NamedDirectory {
   readonly text: string;
   readonly from: string;
+}
+
+/** Returns the directories of our own settings. */
+export function ownDirectories({ workspace }: Pick<Config, 'workspace'>): readonly NamedDirectory[] {
+  return workspace.directories.map((text) => ({ text, from: 'workspace.directories' }));
 }
 
 /** Opens the directories of the settings (`named`) and of `--add-dir` (`given`). One of the settings that is not there is

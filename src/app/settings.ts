@@ -92,12 +92,11 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
     directories,
     problems,
   } = await withClaudeRules({ cwd, home, config: loaded.config, projects });
-  addAll(notices, problems);
-  const own = loaded.config.workspace.directories.map((text) => ({ text, from: 'workspace.directories' }));
+  addAll(notices, claude.problems);
   return {
     env,
     loaded,
-    ...ruled,
+    ...claude.settings,
     commandNames: options.commandNames ?? [],
     notices,
     log,
@@ -107,7 +106,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
     rateLimits: new Map(),
     testMode: options.test === true && env.TEST_ALLOW !== '1',
     ephemeral: options.ephemeral === true,
-    directories: openDirectories([...own, ...directories], options.addDir, { cwd, home, notices }),
+    directories: openDirectories(claude.directories, options.addDir, { cwd, home, notices }),
     ...(await runParts(options, cwd)),
   };
 }
