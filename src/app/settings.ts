@@ -87,11 +87,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
     (line) => guard.json(line),
     options.debug ? printErrorLine : null,
   );
-  const {
-    settings: ruled,
-    directories,
-    problems,
-  } = await withClaudeRules({ cwd, home, config: loaded.config, projects });
+  const claude = await withClaudeRules({ cwd, home, config: loaded.config, projects });
   addAll(notices, claude.problems);
   return {
     env,
