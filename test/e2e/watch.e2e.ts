@@ -66,7 +66,7 @@ test('what listens is for this user alone, and nothing that comes there approves
   const { questions } = JSON.parse(state) as { readonly questions: readonly { readonly id: string }[] };
   for (const shown of ['', 'f00'])
     socket.write(
-      `${JSON.stringify({ type: 'answer', ref: `r${shown}`, id: questions[0]?.id, answer: 'once', shown })}\n`,
+      `${JSON.stringify({ type: 'answer', ref: `r${shown}`, id: questions[0]?.id, answer: 'once', shown, source: 'watch' })}\n`,
     );
   await new Promise((resolve) => {
     socket.on('data', (chunk) => {

@@ -1,3 +1,4 @@
+import type { AnswerSource } from '../../kernel/core/event.js';
 import type { PermissionAnswer, Question } from '../../kernel/core/policy.js';
 import type { KeptMessage, SessionPort } from '../../kernel/core/session-port.js';
 import { clientTexts } from './client-texts.js';
@@ -41,10 +42,20 @@ function failed(problem: string): Answer {
   return { problem, code: 'failed' };
 }
 
-function toPermission({ verdict }: Question, answer: 'once' | 'session' | 'deny', message: unknown): PermissionAnswer {
-  if (answer === 'once') return { answer };
-  if (answer === 'session') return verdict.rules?.length ? { answer: 'rules', lasts: 'session' } : { answer };
-  return { answer, ...(typeof message === 'string' && message !== '' ? { message } : {}) };
+function toAnswerSource(source: unknown): AnswerSource {
+  return source === 'web' || source === 'api' || source === 'editor' ? source : 'watch';
+}
+
+function toPermission(
+  { verdict }: Question,
+  answer: 'once' | 'session' | 'deny',
+  { message, source: given }: Fields,
+): PermissionAnswer {
+  const source = toAnswerSource(given);
+  if (answer === 'once') return { answer, source };
+  if (answer === 'session')
+    return verdict.rules?.length ? { answer: 'rules', lasts: 'session', source } : { answer, source };
+  return { answer, source, ...(typeof message === 'string' && message !== '' ? { message } : {}) };
 }
 
 /** Does what clients ask for. */
@@ -117,7 +128,8 @@ export class ClientCommands {
     return { id: ref, text: masked, source, when: when === 'after' ? 'after' : 'steer' };
   }
 
-  async #answer({ id, shown, answer, message }: Fields): Promise<Answer> {
+  async #answer(fields: Fields): Promise<Answer> {
+    const { id, shown, answer } = fields;
     if (typeof id !== 'string') return { problem: 'The answer names no question.', code: 'unknown' };
     if (answer !== 'once' && answer !== 'session' && answer !== 'deny')
       return failed('An answer is once, session or deny.');
@@ -131,7 +143,7 @@ export class ClientCommands {
     if (answer !== 'deny' && shown !== approvalOf(question).shown)
       return { problem: 'The call changed after it was shown. Look at it again.', code: 'changed' };
     this.#state.close(id);
-    this.#session.answer(id, toPermission(question, answer, message));
+    this.#session.answer(id, toPermission(question, answer, fields));
     return {};
   }
 

@@ -1,4 +1,4 @@
-import type { MessageSource } from '../../kernel/core/event.js';
+import type { AnswerSource, MessageSource } from '../../kernel/core/event.js';
 
 /** The protocol between the process that owns a session and its clients: one JSON value on each line, both ways, over
  * `live/<session>.sock`, which only its user can open. A client speaks first, with `hello`. Whoever reads skips a type
@@ -60,6 +60,7 @@ export type ClientMessage =
       readonly shown?: string;
       readonly answer: 'once' | 'session' | 'deny';
       readonly message?: string;
+      readonly source: AnswerSource;
     }
   /** Ends the owner in order. */
   | { readonly type: 'stop'; readonly ref: string }

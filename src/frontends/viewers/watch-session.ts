@@ -265,7 +265,7 @@ class WatchScreen {
   }
 
   async #answer({ id, shown }: FollowerApproval, answer: 'once' | 'session' | 'deny'): Promise<void> {
-    const done = await this.#following?.request({ type: 'answer', id, shown, answer });
+    const done = await this.#following?.request({ type: 'answer', id, shown, answer, source: 'watch' });
     const problem = done ? done.problem : 'No process runs the session now. Nothing was answered.';
     if (problem === undefined) return;
     this.#say('warn', problem);

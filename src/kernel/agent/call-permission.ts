@@ -171,6 +171,7 @@ async function recordAnswer(
       tool_call_id: call.id,
       decision: error ? 'deny' : 'allow',
       by: hooked ? 'hook' : granted ? 'session_grant' : answer.answer === 'unavailable' ? 'headless' : 'user',
+      ...(answer.source === undefined || granted ? {} : { source: answer.source }),
       risk: verdict.risk,
       reasons: verdict.reasons,
       call_sha256: hashOf(d, call),

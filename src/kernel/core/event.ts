@@ -279,12 +279,17 @@ interface RevertData {
   readonly worktree?: AgentWorktree;
 }
 
+/** The kinds of other screens on which a permission question can be answered. */
+export type AnswerSource = 'watch' | 'web' | 'api' | 'editor';
+
 export interface ApprovalData {
   readonly tool_call_id: string;
   readonly decision: 'allow' | 'deny';
   /** The source of the decision: the user, the policy, a grant of this session, a hook, or headless mode, where no user
    * can be asked. */
   readonly by: 'user' | 'policy' | 'session_grant' | 'hook' | 'headless';
+  /** The kind of screen on which the user answered; absent: a terminal with the session on it. */
+  readonly source?: AnswerSource;
   readonly risk: string;
   readonly reasons: readonly string[];
   /** SHA-256 (hex) of `name`, a NUL and the arguments as received. */

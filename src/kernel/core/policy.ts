@@ -1,5 +1,5 @@
 import type { Effects } from './effects.js';
-import type { Event, EventDraft } from './event.js';
+import type { AnswerSource, Event, EventDraft } from './event.js';
 import { isRecord } from './json.js';
 import type { BoundCall, Risk, Sandbox, SessionView, Surroundings } from './tool.js';
 
@@ -150,7 +150,12 @@ export interface EffectsSummary {
   readonly dangers: readonly string[];
 }
 
-export type PermissionAnswer =
+export type PermissionAnswer = AnswerChoice & {
+  /** The kind of screen that answered; absent: a terminal with the session on it. */
+  readonly source?: AnswerSource;
+};
+
+type AnswerChoice =
   | { readonly answer: 'once' }
   /** Keeps the changes of its rehearsal; nothing runs again. */
   | { readonly answer: 'keep' }

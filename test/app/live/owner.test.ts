@@ -149,7 +149,7 @@ test('an answer counts for the call that was shown, and only the first one', asy
   const other = await connect(files);
   const [asked] = one.state.questions;
   expect(one.state.facts.state).toBe('waiting_for_approval');
-  const answer = { type: 'answer', id: 'c1', answer: 'once' } as const;
+  const answer = { type: 'answer', id: 'c1', answer: 'once', source: 'web' } as const;
   expect(await one.request(answer)).toMatchObject({ code: 'changed' });
   emit({ type: 'approval_resolved', callId: 'c1', answer: 'deny' });
   emit({ type: 'approval_requested', question: question('make clean') });
@@ -159,7 +159,7 @@ test('an answer counts for the call that was shown, and only the first one', asy
   const both = await Promise.all([one.request({ ...answer, shown: now }), other.request({ ...answer, shown: now })]);
   expect(both.map((each) => each?.code ?? 'taken').toSorted()).toEqual(['answered', 'taken']);
   expect(await one.request({ ...answer, id: 'c9', shown: now })).toMatchObject({ code: 'unknown' });
-  expect(done).toEqual(['c1 {"answer":"once"}']);
+  expect(done).toEqual(['c1 {"answer":"once","source":"web"}']);
 });
 
 test('garbage, endless lines, unknown messages and silence end nothing but their own connection', async () => {

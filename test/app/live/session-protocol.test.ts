@@ -86,8 +86,15 @@ test('all that a watch, a send and a ps say and hear is in the schema of the pro
   const [asked] = sender?.state.questions ?? [];
   for (const interrupt of [{}, { interrupt: true } as const])
     await sender?.request({ type: 'message', text: 'x', source: 'send', when: 'steer', ...interrupt });
-  await following.request({ type: 'answer', id: 'c1', answer: 'once', shown: 'another' });
-  await following.request({ type: 'answer', id: 'c1', answer: 'deny', shown: asked?.shown ?? '', message: 'no' });
+  await following.request({ type: 'answer', id: 'c1', answer: 'once', shown: 'another', source: 'watch' });
+  await following.request({
+    type: 'answer',
+    id: 'c1',
+    answer: 'deny',
+    shown: asked?.shown ?? '',
+    message: 'no',
+    source: 'watch',
+  });
   emit({ type: 'approval_resolved', callId: 'c1', answer: 'deny' });
   await until('answered');
   await following.request({ type: 'interrupt' });

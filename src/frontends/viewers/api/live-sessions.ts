@@ -177,7 +177,7 @@ export class LiveSessions implements ServedSessions {
       const open = feed.approvals().find((approval) => approval.id === call);
       if (!open) throw await this.#closedApproval(id, call);
       this.#refuseUnseen(decision, this.#listed.get(`${id} ${call}`), open.shown);
-      const done = await feed.request({ type: 'answer', id: call, shown: open.shown, ...answerOf(decision) });
+      const done = await feed.request({ type: 'answer', id: call, shown: open.shown, source, ...answerOf(decision) });
       if (done === null) throw notRunning();
       refuseProblem(done);
       if (wanted === 'deny') return { status: 'denied' };
