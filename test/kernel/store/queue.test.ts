@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { QueuedMessage } from '../../../src/kernel/core/session-port.js';
+import type { KeptMessage, QueuedMessage } from '../../../src/kernel/core/session-port.js';
 import type { Store } from '../../../src/kernel/core/store.js';
 import { openMemoryStore } from '../../../src/kernel/store/memory-store.js';
 import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
@@ -38,4 +38,22 @@ test.each<[string, () => Promise<Store>]>([
   const store = await open();
   await store.setQueue('none', waiting);
   expect(await store.queue('none')).toEqual([]);
+});
+
+test.each<[string, () => Promise<Store>]>([
+  ['memory', async () => openMemoryStore({ now: clock })],
+  ['SQLite', async () => (await openSqliteStore({ file: join(folder, 'kept.db'), now: clock })).store],
+])('the %s store keeps the messages of other processes until they are dropped, each once', async (_name, open) => {
+  const store = await open();
+  const message: KeptMessage = { id: 'm1', text: 'über 🎉', source: 'send', when: 'steer' };
+  expect(await store.keepMessage('none', message)).toBe(false);
+  const row = sessionRow();
+  await store.createSession(row);
+  for (const id of ['m2', 'm1', 'm2']) expect(await store.keepMessage(row.id, { ...message, id })).toBe(true);
+  expect(await store.keptMessages(row.id)).toEqual([{ ...message, id: 'm2' }, message]);
+  await store.dropMessage(row.id, 'm2');
+  expect(await store.keptMessages(row.id)).toEqual([message]);
+  await store.remove(row.id);
+  expect(await store.keptMessages(row.id)).toEqual([]);
+  await store.close();
 });
