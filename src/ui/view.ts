@@ -136,7 +136,15 @@ export function reduce(view: View, event: AgentEvent, nowMs: number): View {
       return { ...view, busy: true };
     case 'turn_ended':
       return withItem(
-        { ...emptyView, queue: view.queue, totals: view.totals, todo: view.todo, items: view.items },
+        // A question that is open now is that of an agent in the background.
+        {
+          ...emptyView,
+          queue: view.queue,
+          totals: view.totals,
+          todo: view.todo,
+          items: view.items,
+          questions: view.questions,
+        },
         {
           type: 'ended',
           end: event.end,

@@ -179,3 +179,121 @@ test('three agents write into worktrees of a dirty repository: one is merged, on
   expect([worktrees(at), branches(at)]).toEqual([[], []]);
   expect(git(at, 'worktree', 'list').trim().split('\n')).toHaveLength(1);
 });
+
+test('agents in the background have a limit, and only one of them writes into the working directory', async () => {
+  const at = dirtyRepository();
+  define(at, 'slow', [{ text: 'late', delay_ms: 1500 }]);
+  const here: Call = start('slow', { isolation: undefined });
+  const ran = await agent(
+    at,
+    go(
+      at,
+      [calls(here, here, start('slow'), start('slow')), says('ok'), says('1'), says('2')],
+      ...['--set', 'agents.max_background=2'],
+    ),
+  );
+  expect(envelopes(ran.stdout).map(({ code, agent_id: id }) => code ?? id)).toEqual([
+    1,
+    'execution_failed',
+    2,
+    'limit_reached',
+  ]);
+});
+
+test('what an agent in the background changes in the working directory is one undo step', async () => {
+  const at = place({ 'a.txt': 'a\n' });
+  define(
+    at,
+    'writer',
+    [calls(['file_write', { path: 'made.txt', content: 'x\n' }]), says('Done.')],
+    'background: true',
+  );
+  const call: Call = ['agent', { agent: 'writer', prompt: 'go', description: 'writes' }];
+  const ran = await agent(at, go(at, [calls(call), says('ok'), says('it is there')]));
+  expect([ran.code, read(at, 'made.txt')]).toEqual([0, 'x\n']);
+  expect((await agent(at, ['undo', '--yes'])).stdout).toContain('agent(writer: writes)');
+  expect(existsSync(join(at.work, 'made.txt'))).toBe(false);
+});
+
+test('isolation never falls back to the working directory: what is missing is said', async () => {
+  const tried = async (prepare: (at: At) => void): Promise<unknown> => {
+    const at = place({ 'a.txt': 'a\n' });
+    prepare(at);
+    define(at, 'worker', [calls(['file_write', { path: 'made.txt', content: 'x' }]), says('Done.')]);
+    const ran = await agent(at, go(at, [calls(start('worker', { background: false })), says('ok')]));
+    expect(existsSync(join(at.work, 'made.txt'))).toBe(false);
+    return envelopes(ran.stdout)[0]?.error;
+  };
+  expect(await tried(() => undefined)).toContain('is in no git repository, and isolation: worktree needs one');
+  expect(await tried((at) => git(at, 'init', '-q'))).toContain('has no commit yet');
+});
+
+test('an agent without changes leaves nothing, and one that writes outside of its worktree is refused', async () => {
+  const at = dirtyRepository();
+  define(at, 'idle', [says('Nothing to do.')], 'isolation: worktree');
+  define(
+    at,
+    'stray',
+    [calls(['file_write', { path: join(at.work, 'a.txt'), content: 'x' }]), says('I could not.')],
+    'isolation: worktree',
+  );
+  const call = (name: string): Call => ['agent', { agent: name, prompt: 'go', description: 'works' }];
+  const ran = await agent(at, go(at, [calls(call('idle'), call('stray')), says('ok')], '--approval', 'never'));
+  const [idle, stray] = envelopes(ran.stdout);
+  expect(String(idle?.output)).toContain('It changed nothing, and its worktree was removed.');
+  const events = await eventsOf(at, String(stray?.agent_session_id));
+  expect(events.find(({ kind }) => kind === 'tool_result')?.content).toContain(
+    'belongs to the directory of the session',
+  );
+  expect(read(at, 'a.txt')).toBe('one\ntwo\nthree, changed\n');
+  expect([worktrees(at), branches(at)]).toEqual([[], []]);
+});
+
+test('the model merges where edits are allowed, and nobody merges what would be asked about', async () => {
+  const merge: Call = ['agent', { merge: 1 }];
+  const turns = [calls(start('worker')), says('ok'), calls(merge), says('done')];
+  const tried = async (...more: readonly string[]) => {
+    const at = dirtyRepository();
+    define(at, 'worker', [calls(['file_write', { path: 'made.txt', content: 'x\n' }]), says('Done.')]);
+    const ran = await agent(at, go(at, turns, ...more));
+    return { ran, has: existsSync(join(at.work, 'made.txt')), left: worktrees(at).length };
+  };
+  expect(await tried()).toMatchObject({ has: true, left: 0 });
+  const held = await tried(
+    '--set',
+    'rules.ask=[{"tool":"file_write","path":"**/made.txt"}]',
+    '--approval',
+    'dangerous',
+  );
+  expect(held.has).toBe(false);
+  const denied = await tried('--set', 'rules.deny=[{"path":"/**/work/made.txt"}]');
+  expect(denied).toMatchObject({ has: false, left: 1 });
+  expect(JSON.stringify(envelopes(denied.ran.stdout))).toContain('denied by policy');
+  const auto = await tried('--set', 'agents.merge=auto');
+  expect(auto).toMatchObject({ has: true, left: 0 });
+});
+
+test('hooks make and remove the worktrees of agents', async () => {
+  const at = dirtyRepository();
+  define(at, 'worker', [calls(['file_write', { path: 'made.txt', content: 'x\n' }]), says('Done.')]);
+  const seen = join(at.home, 'seen');
+  const tree = join(dirname(at.work), 'work-of-the-hook');
+  const hook = (command: string) => [{ hooks: [{ type: 'command', command }] }];
+  const hooks = {
+    WorktreeCreate: hook(`cat >> ${seen}; git worktree add -q --detach ${tree} HEAD >&2 && echo ${tree}`),
+    WorktreeRemove: hook(`cat >> ${seen}`),
+  };
+  writeFileSync(join(at.env.AGENT_HOME ?? '', 'hooks.json'), JSON.stringify({ hooks }));
+  const ran = await agent(at, go(at, [calls(start('worker')), says('ok'), says('ended')]));
+  expect(ran.code).toBe(0);
+  expect(readFileSync(join(tree, 'made.txt'), 'utf8')).toBe('x\n');
+  const resumed = ['-m', script(at, [calls(start('worker')), says('ok'), says('ended')]), '-c'];
+  await repl(at, resumed, [['/agents merge 1', /Merged 1 file of agent 1/]]);
+  expect(read(at, 'made.txt')).toBe('x\n');
+  expect(existsSync(tree)).toBe(false);
+  const inputs = readFileSync(seen, 'utf8').replaceAll('}{', '}\n{');
+  expect(lines(inputs)).toEqual([
+    expect.objectContaining({ hook_event_name: 'WorktreeCreate', name: expect.stringMatching(/^worker-/) }),
+    expect.objectContaining({ hook_event_name: 'WorktreeRemove', worktree_path: tree }),
+  ]);
+});

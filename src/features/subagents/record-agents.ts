@@ -116,7 +116,7 @@ export async function recordChanges(
 ): Promise<void> {
   if (changes.length + folders.length === 0) return;
   const id = `agent_${record.events().length + 1}`;
-  const made = { name: 'agent', arguments: JSON.stringify({ agent_session_id: agent.sessionId }) };
+  const made = { name: 'agent', arguments: JSON.stringify({ agent: agent.agent, description: agent.description }) };
   await record.append({
     kind: 'tool_call',
     content: `agent(${agent.agent}: ${agent.description})`,

@@ -426,7 +426,7 @@ export function agentTool(
         resume: { type: 'string', description: 'agent_session_id to continue' },
         background: { type: 'boolean' },
         isolation: { enum: ['worktree'] },
-        merge: { type: 'integer', description: 'alone: agent_id' },
+        merge: { type: 'integer' },
       },
       additionalProperties: false,
     },
@@ -460,7 +460,7 @@ export function agentTool(
 
 const about =
   'Gives another agent a task; returns its last message. It sees nothing of this conversation. Not for a call or ' +
-  'two. Calls of one response run side by side if they only read or have a worktree.';
+  'two. Calls in one response run in parallel if read-only or in a worktree.';
 
 /** The first ones with their descriptions, as far as those have room. */
 function linesOf(agents: readonly AgentRole[]): readonly string[] {

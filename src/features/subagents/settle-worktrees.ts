@@ -8,6 +8,7 @@ import {
   type ChangeData,
   type Event,
   knownEvent,
+  type ToolCallData,
 } from '../../kernel/core/event.js';
 import type { ChangeCapture } from '../../kernel/core/file-changes.js';
 import { isRecord, parseJson } from '../../kernel/core/json.js';
@@ -103,7 +104,7 @@ async function recordMerge(
 ): Promise<number> {
   const { number, description, worktree } = agent;
   const id = `merge_${record.events().length + 1}`;
-  const made = { name: 'agent', arguments: JSON.stringify({ merge: number, agent_session_id: agent.sessionId }) };
+  const made = { name: 'agent', arguments: JSON.stringify({ merge: number }) };
   const content = `agent(merge ${number}: ${description})`;
   await record.append({
     kind: 'tool_call',
@@ -231,10 +232,10 @@ export async function recoverWorktrees(scene: MergeScene): Promise<void> {
 }
 
 /** Returns the `seq` of the last result of a merge that neither `merged` nor an undo follows; null if there is none. */
-function unfinishedMerge(events: readonly Event[], { sessionId }: TrackedAgent): number | null {
+function unfinishedMerge(events: readonly Event[], { number }: TrackedAgent): number | null {
   const known = events.flatMap((event) => knownEvent(event) ?? []);
   const calls = known.flatMap((event) =>
-    event.kind === 'tool_call' && event.data.by === 'command' && mergedSession(event.data.function) === sessionId
+    event.kind === 'tool_call' && event.data.by === 'command' && mergedNumber(event.data.function) === number
       ? [event.data.id]
       : [],
   );
@@ -248,17 +249,12 @@ function unfinishedMerge(events: readonly Event[], { sessionId }: TrackedAgent):
   return isFinished ? null : result.seq;
 }
 
-function mergedSession({
-  name,
-  arguments: text,
-}: {
-  readonly name: string;
-  readonly arguments: string;
-}): string | null {
+/** Returns the number of the agent that a call merges, or null. */
+function mergedNumber({ name, arguments: text }: ToolCallData['function']): number | null {
   if (name !== 'agent') return null;
   try {
     const given: unknown = parseJson(text);
-    return isRecord(given) && given['merge'] !== undefined ? String(given['agent_session_id']) : null;
+    return isRecord(given) && typeof given['merge'] === 'number' ? given['merge'] : null;
   } catch {
     return null;
   }

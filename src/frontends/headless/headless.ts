@@ -341,6 +341,15 @@ function eventLine(raw: Event): PrintedLine | null {
       return limitLine(event.data, event.content);
     case 'goal':
       return goalLine(event.data, event.content);
+    case 'agent': {
+      const { state, agent_session_id, agent, background, outcome, worktree } = event.data;
+      return {
+        type: 'agent',
+        ...{ state, agent_session_id, agent, background, content: event.content },
+        ...(outcome === undefined ? {} : { outcome }),
+        ...(worktree === undefined ? {} : { worktree: worktree.path }),
+      };
+    }
     default:
       return null;
   }

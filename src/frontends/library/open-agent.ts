@@ -135,6 +135,7 @@ export type StreamEvent =
   | LimitEvent
   | { readonly type: 'notice'; readonly code: string; readonly message: string }
   | ({ readonly type: 'error' } & ErrorFacts)
+  | SubagentEvent
   | ResultEvent;
 
 /** An event of the goal of the session. */
@@ -165,6 +166,20 @@ interface LimitEvent {
   readonly retry_at: string;
   readonly content: string;
   readonly cause?: 'user' | 'model' | 'again';
+}
+
+/** A step of a sub-agent in the background or in a worktree. */
+interface SubagentEvent {
+  readonly type: 'agent';
+  readonly state: 'started' | 'ended' | 'merged' | 'discarded';
+  readonly agent_session_id: string;
+  /** Its name. */
+  readonly agent: string;
+  readonly background: boolean;
+  readonly content: string;
+  readonly outcome?: 'completed' | 'limit_reached' | 'failed' | 'stopped' | 'interrupted';
+  /** The path of its worktree. */
+  readonly worktree?: string;
 }
 
 /** Always the last one. */

@@ -129,7 +129,8 @@ export function changeSets(events: readonly Event[]): readonly ChangeSet[] {
       const { tool_call_id, name } = event.data;
       sets.set(event.seq, { seq: event.seq, title: titles.get(tool_call_id) ?? name, ...files, undoneBy: null });
     } else if (event.kind === 'agent') {
-      sets.set(event.seq, { seq: event.seq, title: event.content, ...files, undoneBy: null });
+      const title = `agent(discard: ${event.data.description})`;
+      sets.set(event.seq, { seq: event.seq, title, ...files, undoneBy: null });
     } else if (files.changes.length + files.folders.length > 0 || files.worktree) markUndone(sets, event);
   }
   return [...sets.values()];

@@ -52,6 +52,7 @@ const about = {
   usage: 'What one request used.',
   goal: 'What happened to the goal of the session (--goal).',
   limit: 'A usage limit of the provider was reached, is waited for, or is over.',
+  agent: 'A step of a sub-agent in the background or in a worktree.',
   notice: 'Something worth knowing that stops nothing.',
   error: 'Something that went wrong.',
   result: 'The last line of a turn, and all that --output-format json prints.',
@@ -143,6 +144,20 @@ export const streamLines = {
       content: text,
     },
     { cause: { enum: ['user', 'model', 'again'] } },
+  ),
+  agent: line(
+    'agent',
+    {
+      state: { enum: ['started', 'ended', 'merged', 'discarded'] },
+      agent_session_id: text,
+      agent: { type: 'string', description: 'Name of the sub-agent.' },
+      background: { type: 'boolean' },
+      content: text,
+    },
+    {
+      outcome: { enum: ['completed', 'limit_reached', 'failed', 'stopped', 'interrupted'] },
+      worktree: { type: 'string', description: 'Path of its worktree, where it has one with changes.' },
+    },
   ),
   notice: line('notice', { code: text, message: text }, {}),
   error: line('error', { code: text, message: text }, { retry_at: retryAt }),
