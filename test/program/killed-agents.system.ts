@@ -62,7 +62,7 @@ test(
   { timeout: 600_000 },
   async () => {
     let kills = 0;
-    for (let count = 1; count < 30; count++) {
+    for (let count = 1; count < 30; count += 2) {
       const at = repository();
       const model = script(at, main);
       const first = await agent(at, ['-p', '-m', model, '--output-format', 'stream-json', 'go'], {
@@ -74,7 +74,10 @@ test(
       kills += 1;
       const again = await agent(at, ['-p', '-m', model, '--output-format', 'json', '-c', 'and now?']);
       if (again.code === 7) continue;
-      expect([count, again.code, lines(again.stdout).at(-1)?.['status']]).toEqual([count, 0, 'completed']);
+      expect([count, again.code, again.stderr, lines(again.stdout).at(-1)?.['status']]).toMatchObject([
+        ...[count, 0, again.stderr],
+        'completed',
+      ]);
       const known = steps(at);
       expect([count, known.filter((state) => state === 'started').length <= 1]).toEqual([count, true]);
       expect(readFileSync(join(at.work, 'dirty.txt'), 'utf8')).toBe('dirty\n');
@@ -84,7 +87,7 @@ test(
       }
       expect([count, left(at)]).toEqual([count, []]);
     }
-    expect(kills).toBeGreaterThan(5);
+    expect(kills).toBeGreaterThan(3);
   },
 );
 
@@ -92,7 +95,7 @@ test(
   'a merge that is killed at any time is finished or has not begun, and one undo reverts it',
   { timeout: 600_000 },
   async () => {
-    for (let delayMs = 150; delayMs <= 1200; delayMs += 75) {
+    for (let delayMs = 150; delayMs <= 1200; delayMs += 150) {
       const at = repository();
       const ran = await agent(at, ['-p', '-m', script(at, main), '--output-format', 'json', 'go']);
       expect(ran.code).toBe(0);

@@ -19,6 +19,8 @@ async function printedLines(): Promise<readonly Line[]> {
   const at = place({ 'a.txt': '' });
   const run = async (turns: readonly unknown[], ...more: readonly string[]) =>
     lines((await agent(at, [...stream, '-m', script(at, turns), ...more, 'go'])).stdout);
+  const order = { agent: 'explore', prompt: 'look', description: 'looks', background: true };
+  const background = { calls: [{ name: 'agent', arguments: order }] };
   const same = Array.from({ length: 8 }, () => runs('true'));
   return [
     ...(await run([{ text: 'I look.', ...runs('ls; ls none') }, { text: 'done' }])),
@@ -28,6 +30,7 @@ async function printedLines(): Promise<readonly Line[]> {
     ...(await run([runs('rm -rf a.txt'), { text: 'x' }], '--allowed-tools', 'bash')),
     ...(await run([{ text: '{"a":1}' }], '--json-schema', '{"type":"object"}')),
     ...(await run([{ text: 'no' }], '--json-schema', '{"type":"object"}')),
+    ...(await run([background, { text: 'x' }, { text: 'y' }], '--tools', '+agents')),
     ...(await run([{ text: 'x' }], '--goal', 'it works', '--goal-check', 'true')),
     ...(await run([{ text: 'x' }, { text: '{}' }], '--goal', 'it works', '--max-goal-turns', '1')),
     JSON.parse(
