@@ -214,19 +214,18 @@ async function runCommand(
   } catch (error) {
     return fileFailure(error, args.workdir ?? workdir, workdir);
   }
-  const { timeoutMs, onTimeout } = limitOf(args, ctx, options);
+  const limit = limitOf(args, ctx, options);
   const { background } = options;
   const command = { ...shellCommand(args.command, options.shell), cwd: workdir, env, sandbox: ctx.sandbox };
   const outcome: BackgroundCommand['outcome'] = (result, collected, jobs) =>
-    processOutcome(result, collected, { timeoutMs, maxTotalBytes, jobs }, words);
+    processOutcome(result, collected, { ...limit, maxTotalBytes, jobs }, words);
   if (background)
     return await background.run(
       {
         line: args.command,
         isBackground: args.background === true,
         ...(typeof args.wake_on === 'string' && { wakeOn: wakeExpression(args.wake_on) }),
-        timeoutMs,
-        onTimeout,
+        ...limit,
         maxTotalBytes,
         start: (how) => options.processes.run({ ...command, ...how, joined: true }),
         ...(args.terminal === true && {
@@ -251,7 +250,7 @@ async function runCommand(
   const result = await options.processes.run({
     ...command,
     signal: ctx.signal,
-    timeoutMs,
+    timeoutMs: limit.timeoutMs,
     maxTotalBytes,
     joined: true,
     onOutput(chunk) {
