@@ -93,6 +93,8 @@ export interface ReplInput {
   readonly queued?: (sessionId: string) => Promise<readonly string[]>;
   /** Paths for `@`, relative to the working directory, ignore files respected. */
   readonly files: () => Promise<readonly string[]>;
+  /** Agents for `@`, each with a line about it. */
+  readonly agents?: () => Promise<ReadonlyMap<string, string>>;
   /** Keys of the input: readline's (the default) or vim's. */
   readonly keys?: 'emacs' | 'vim';
   /** Custom key bindings, without problems (`bindingProblem`). */

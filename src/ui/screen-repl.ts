@@ -460,7 +460,8 @@ class ScreenRepl implements ReplHandle {
   }
 
   async #loadFiles(): Promise<void> {
-    this.#input.setFiles(await this.#options.input.files());
+    const { files, agents } = this.#options.input;
+    this.#input.setFiles(await files(), await agents?.());
     this.#echo();
   }
 }

@@ -493,3 +493,45 @@ test('an agent whose tools are those of Copilot has ours; one without tools is r
   expect(checked.stdout).toContain('mapped.md: tools names no tool, so the agent has none');
   expect(checked.stdout).toContain('finder.md: tools vscode/askQuestions is ignored');
 });
+
+test('@name has the agent do the task, and the model gets its report with the message', async () => {
+  const at = withAgent([{ text: 'The word is in a.txt.' }]);
+  const args = ['-p', '-m', script(at, [{ text: 'Found.' }]), '--output-format', 'stream-json'];
+  const run = await agent(at, [...args, '@finder where is the word? Not @nobody.']);
+  expect(run.code).toBe(0);
+  const call = lines(run.stdout).find(({ type }) => type === 'tool_call');
+  expect(JSON.parse(String(call?.['arguments']))).toEqual({
+    agent: 'finder',
+    prompt: 'where is the word? Not @nobody.',
+    description: 'where is the word? Not @nobody.',
+  });
+  expect(resultOf(run.stdout)).toMatchObject({ output: 'The word is in a.txt.' });
+  const { stdout } = await agent(at, ['sessions', 'show', idOf(run.stdout), '--json']);
+  const events = JSON.parse(stdout) as readonly {
+    readonly kind: string;
+    readonly content: string;
+    readonly data: unknown;
+  }[];
+  expect(events.filter(({ kind }) => kind === 'user')).toMatchObject([
+    {
+      content: '@finder where is the word? Not @nobody.\n\nReport of finder:\nThe word is in a.txt.',
+      data: { typed: '@finder where is the word? Not @nobody.' },
+    },
+  ]);
+  const plain = await agent(at, [...args, '@nobody where?']);
+  expect(lines(plain.stdout).some(({ type }) => type === 'tool_call')).toBe(false);
+  const empty = await agent(at, [...args, '@finder']);
+  expect(empty.stdout + empty.stderr).toContain('write what finder is to do after @finder');
+});
+
+test('effort of an agent is that of its requests; another value is named', async () => {
+  const at = withAgent([{ text: 'Here.' }], 'effort: high');
+  const run = await agent(at, go(at, [calls(ask('finder')), done]));
+  const child = String(resultOf(run.stdout)['agent_session_id']);
+  const { stdout } = await agent(at, ['sessions', 'show', child, '--json']);
+  const tools = (JSON.parse(stdout) as readonly { readonly kind: string }[]).find(({ kind }) => kind === 'tools');
+  expect(tools).toMatchObject({ data: { settings: { effort: 'high' } } });
+  define(at, 'finder', 'effort: enormous');
+  const checked = await agent(at, ['config', 'check']);
+  expect(checked.stdout + checked.stderr).toContain('effort enormous is ignored; write one of none, minimal, low');
+});

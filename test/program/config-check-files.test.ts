@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { agent, place } from './inside.js';
+import { agent, place, script } from './inside.js';
 
 test('config check names unknown tools and ignored fields of agent, command and skill files, and stays ok', async () => {
   const at = place();
@@ -11,7 +11,9 @@ test('config check names unknown tools and ignored fields of agent, command and 
   };
   const head = 'name: x\ndescription: Does x.\ntools: Read, WebFetch, Frobnicate, mcp__server__a, file_*\ncolour: red';
   own('agents/x.md', `---\n${head}\n---\nYou do x.\n`);
-  own('commands/y.md', '---\ndescription: Does y.\nmodel: opus\n---\nDo y.\n');
+  own('commands/y.md', '---\ndescription: Does y.\nmodel: opus\nallowed-tools: Bash(git *)\n---\nDo y.\n');
+  const skill = 'name: z\ndescription: Does z.\neffort: high\ndisallowed-tools: Bash\nallowed-tools: Read';
+  own('skills/z/SKILL.md', `---\n${skill}\n---\nDo z.\n`);
   const { code, stdout, stderr } = await agent(at, ['config', 'check']);
   expect([code, stdout]).toEqual([0, expect.stringMatching(/config\.json: ok/)]);
   expect(
@@ -23,5 +25,24 @@ test('config check names unknown tools and ignored fields of agent, command and 
     'x.md: colour is ignored.',
     'x.md: there is no tool Frobnicate; agent tools lists them.',
     'y.md: model is ignored.',
+    'SKILL.md: effort, disallowed-tools are ignored.',
+    'y.md: allowed-tools grants nothing; write rules.allow in your settings.',
+    'SKILL.md: allowed-tools grants nothing; write rules.allow in your settings.',
   ]);
+});
+
+test('fields of a command and a skill without an effect are named when they are used', async () => {
+  const at = place();
+  const own = (path: string, text: string): void => {
+    mkdirSync(join(at.home, '.agent', path, '..'), { recursive: true });
+    writeFileSync(join(at.home, '.agent', path), text);
+  };
+  own('commands/y.md', '---\ndescription: Does y.\nmodel: opus\neffort: high\n---\nDo y.\n');
+  own('skills/z/SKILL.md', '---\nname: z\ndescription: Does z.\ncontext: fork\n---\nDo z.\n');
+  const notices = async (message: string): Promise<string> => {
+    const model = script(at, [{ text: 'Done.' }]);
+    return (await agent(at, ['-p', '-m', model, '--output-format', 'stream-json', message])).stdout;
+  };
+  expect(await notices('/y')).toContain('/y: model, effort of its file have no effect here.');
+  expect(await notices('/skill:z')).toContain('/skill:z: context of its file has no effect here.');
 });

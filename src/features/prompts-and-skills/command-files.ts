@@ -28,6 +28,8 @@ export interface CommandFile {
   readonly bytes: number;
   /** The text below its fields. */
   readonly body: string;
+  /** The tools that it asks for; null for none. They are granted by nothing here. */
+  readonly allowedTools: string | null;
   /** Fields that have no effect here. */
   readonly unused: readonly string[];
 }
@@ -110,6 +112,7 @@ function readCommand(file: FoundFile): CommandFile | string {
     sha256: createHash('sha256').update(found.bytes).digest('hex'),
     bytes: found.bytes.length,
     body: withVariables(place, body),
+    allowedTools: fields.get('allowed-tools') ?? null,
     unused: unusedFields(fields),
   };
 }

@@ -68,7 +68,10 @@ export async function checkTextFiles(settings: Settings): Promise<CheckedFiles> 
   const ignored = [...commands, ...skills].flatMap(({ path, unused }) =>
     unused.length === 0 ? [] : [`${path}: ${unused.join(', ')} ${unused.length === 1 ? 'is' : 'are'} ignored.`],
   );
-  return { problems: [...problems, ...ignored] };
+  const asking = [...commands, ...skills].flatMap(({ path, allowedTools }) =>
+    allowedTools === null ? [] : [`${path}: allowed-tools grants nothing; write rules.allow in your settings.`],
+  );
+  return { problems: [...problems, ...ignored, ...asking] };
 }
 
 const noSkills =

@@ -72,10 +72,14 @@ export function openCommands(settings: CommandHere, load: LoadTexts): OwnCommand
       if (sign === '$') return await useSkill(await skills(), `skill:${name}`, { args, isFile, load });
       const command = (await find()).find((other) => other.name === name);
       if (!command) return taken.has(name) ? null : await useSkill(await skills(), name, { args, isFile, load });
-      const { expandTemplate } = await load();
+      const { expandTemplate, unusedNotice } = await load();
       const expanded = expandTemplate(command.body, { args, isFile });
       if (typeof expanded === 'string') return `/${name} was not sent: ${expanded}`;
-      return { ...expanded, command: { name, args, sha256: command.sha256 } };
+      return {
+        ...expanded,
+        command: { name, args, sha256: command.sha256 },
+        notice: unusedNotice(name, command.unused),
+      };
     },
   };
 }
@@ -88,11 +92,12 @@ async function useSkill(
 ): ReturnType<Expand> {
   const skill = skills.find((other) => other.forUser && other.name === name.replace(/^skill:/, ''));
   if (!skill) return null;
-  const { skillMessage, readSkillText } = await load();
+  const { skillMessage, readSkillText, unusedNotice } = await load();
   const written = skillMessage(skill, use);
   if (written === null) return `/${name} was not sent: ${skill.path} cannot be read`;
   if (typeof written === 'string') return `/${name} was not sent: ${written}`;
-  return { ...written, command: { name, args: use.args, sha256: readSkillText(skill)?.sha256 ?? '' } };
+  const sha256 = readSkillText(skill)?.sha256 ?? '';
+  return { ...written, command: { name, args: use.args, sha256 }, notice: unusedNotice(name, skill.unused) };
 }
 
 /** Opens what commands in files and skills do in a run. */

@@ -32,8 +32,8 @@ function agentListing(
 }
 
 function agentRow(role: AgentRole): Readonly<Record<string, unknown>> {
-  const { description, tools, withoutTools, model, maxTurns, skills, mode, memory } = role;
-  const limits = { model, max_turns: maxTurns, skills, permission_mode: mode, memory };
+  const { description, tools, withoutTools, model, effort, maxTurns, skills, mode, memory } = role;
+  const limits = { model, effort, max_turns: maxTurns, skills, permission_mode: mode, memory };
   return { ...listedFile(role, null), description, tools, without_tools: withoutTools, ...limits };
 }
 

@@ -1,6 +1,7 @@
 import { addAll } from '../../kernel/core/lists.js';
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
+import { type EffortLevel, effortLevels } from '../../kernel/core/model-names.js';
 import type { CallTarget } from '../../kernel/core/event.js';
 import type { ApprovalMode, Policy, Verdict } from '../../kernel/core/policy.js';
 import type { Tool } from '../../kernel/core/tool.js';
@@ -35,6 +36,8 @@ export interface AgentRole {
   readonly withoutTools: readonly string[];
   /** Null: that of the session. */
   readonly model: string | null;
+  /** The effort of its requests; null for that of its model or of the session. */
+  readonly effort: EffortLevel | null;
   /** Its file says that it uses the model of the session. */
   readonly inheritsModel?: true;
   /** Null: the limit of every agent. */
@@ -100,6 +103,7 @@ const builtIn: readonly AgentRole[] = [
 ].map((role) => ({
   withoutTools: [],
   model: null,
+  effort: null,
   maxTurns: null,
   skills: [],
   mode: null,
@@ -206,6 +210,7 @@ function limitsOf(fields: FrontMatter['fields']): RoleLimits {
     tools: offeredNames(fields.get('tools') ?? '*'),
     withoutTools: toolNames(field('disallowedTools')).filter(isToolPattern),
     ...modelOf(field('model')),
+    effort: effortOf(field('effort')),
     maxTurns: turnsOf(field('maxTurns')),
     skills: listOf(field('skills')),
     mode: modeOf(field('permissionMode')),
@@ -265,6 +270,10 @@ function turnsOf(text: string): number | null {
 
 const modes: readonly string[] = ['plan', 'dontAsk', 'always', 'mutating', 'dangerous'] satisfies StricterMode[];
 
+function effortOf(text: string): EffortLevel | null {
+  return effortLevels.find((level) => level === text) ?? null;
+}
+
 function modeOf(mode: string): StricterMode | null {
   return modes.includes(mode) ? (mode as StricterMode) : null;
 }
@@ -276,7 +285,7 @@ function memoryScope(text: string): MemoryScope | null {
 /** `color` is for the screen of another program. */
 const knownKeys: readonly string[] = [
   ...['name', 'description', 'tools', 'disallowedTools', 'model', 'maxTurns', 'skills', 'permissionMode'],
-  ...['memory', 'color', 'background', 'isolation'],
+  ...['memory', 'color', 'background', 'isolation', 'effort'],
 ];
 
 /** The servers that an agent names are those of its session. One that is written out in the file is not started. */
@@ -293,6 +302,11 @@ function ignored(path: string, fields: FrontMatter['fields']): readonly string[]
     ...(others.length > 0 ? [`${path}: ${others.join(', ')} ${others.length === 1 ? 'is' : 'are'} ignored.`] : []),
     ...(mode !== 'default' && modeOf(mode) === null
       ? [`${path}: permissionMode ${oneLine(mode, 40)} is ignored; an agent may only be stricter than its session.`]
+      : []),
+    ...(fields.has('effort') && effortOf(fields.get('effort')?.trim() ?? '') === null
+      ? [
+          `${path}: effort ${oneLine(fields.get('effort') ?? '', 40)} is ignored; write one of ${effortLevels.join(', ')}.`,
+        ]
       : []),
     ...(fields.has('tools') && toolNames(fields.get('tools') ?? '').length === 0
       ? [`${path}: tools names no tool, so the agent has none; write a list such as tools: Read, Grep.`]

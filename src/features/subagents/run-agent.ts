@@ -92,7 +92,9 @@ export async function openAgent(
   client: Client,
   place: OwnPlace | null,
 ): Promise<OpenedAgent> {
-  const model = await modelOf(host, work.role, client.parent);
+  const { effort } = work.role;
+  const found = await modelOf(host, work.role, client.parent);
+  const model = effort === null ? found : { ...found, effort };
   try {
     const opened = await openChild(host, work, client, place);
     try {

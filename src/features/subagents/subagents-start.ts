@@ -13,15 +13,28 @@ import { type AgentDesk, agentDesk } from './agent-desk.js';
 /** Loads the code of sub-agents, which a run without any does not need. */
 export const loadAgents = () => import('./subagents-code.js');
 
+/** Loads what finds names of agents in messages. */
+const loadNames = () => import('./named-agents.js');
+
 /** Opens what runs sub-agents. Their code is loaded with the first call. */
-export async function openAgentPart({ settings, options, parts }: RunHost): Promise<RunPart> {
+export async function openAgentPart({ settings, options, parts, registry }: RunHost): Promise<RunPart> {
   const desk: AgentDesk = { sessions: new Map(), agents: new Map(), wakes: false, settling: new Set() };
   parts.add(agentDesk, desk);
   parts.add(backgroundAgents, {
     settle: async (session, end) =>
       desk.agents.has(session.id) ? await (await loadAgents()).settleAgents(desk, session, end) : end,
   });
+  const find = async () => (registry.get('agent') ? (await (await loadAgents()).findAgents(settings)).agents : []);
   return {
+    expand: async (message) =>
+      /^[^/$]/.test(message) && registry.get('agent') && /(?:^|[\s(])@/.test(message)
+        ? (await loadNames()).expandAgents(message, await find(), settings.cwd)
+        : null,
+    menu: () =>
+      Promise.resolve({
+        commands: () => [],
+        agents: async () => (await loadNames()).completedAgents(await find(), settings.cwd),
+      }),
     offers: (await areOffered(settings, options.tools)) ? ['agent'] : [],
     follow: ({ session, within }) => {
       if (within) return () => undefined;

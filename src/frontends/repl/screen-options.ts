@@ -123,6 +123,8 @@ function inputOf(
     ...(stash ? { stash } : {}),
     queued,
     files: () => listFiles(run, menus),
+    agents: async () =>
+      new Map((await Promise.all(menus.map(async (menu) => [...((await menu.agents?.()) ?? [])]))).flat()),
     keys: config.ui.keys,
     bindings: config.ui.bindings,
     editExternally: (text) => editExternally({ config, env, cwd }, text, runsEditor),

@@ -7,13 +7,13 @@ import type { Denial, MatchedFile } from '../core/tool.js';
 import { messageData, recordUser } from './attached-files.js';
 import type { TurnDeps } from './dependencies.js';
 import { dispatch, type Dispatched } from './dispatch.js';
-import { answer, uniqueId } from './turn.js';
+import { answer, uniqueId, withAgents } from './turn.js';
 
 /** Most bytes of one output in a message. */
 const maxOutputBytes = 32 * 1024;
 
-/** A command or a skill, what a server has, and a folder. */
-const mayExpand = /^[/$]|(?:^|[\s(])@(?:[\w-]+:|"[^"\n]*(?:\/"|(?:#L|:)\d|"(?:#L|:)\d)|\S*(?:\/(?:\s|$)|(?:#L|:)\d))/;
+/** A command or a skill, an agent, what a server has, and a folder. */
+const mayExpand = /^[/$]|(?:^|[\s(])@\S/;
 
 interface Message {
   readonly text: string;
@@ -34,6 +34,8 @@ export async function recordMessage(
     await recordUser(d, { content: text, typed: text, ...(source ? { data: { source } } : {}) });
     return null;
   }
+  const { notice } = expansion;
+  if (notice) d.emit({ type: 'notice', level: 'info', code: 'command', message: notice });
   const ran = await runCalls(d, expansion, signal);
   if ('status' in ran) return ran;
   const { outputs, kept } = ran;
@@ -119,7 +121,7 @@ export async function runOwnCall(
   const data: ToolCallData = { id, type: 'function', function: made, response_id: id, by: 'command' };
   const recorded = await d.record.note({ kind: 'tool_call', content, data });
   const call = recorded.data as ToolCallData;
-  const done = await dispatch(d, { call, content: String(recorded.content), binding }, signal);
+  const done = await dispatch(withAgents(d), { call, content: String(recorded.content), binding }, signal);
   // Files for the message are kept with the message alone.
   const { attachments: _, ...outcome } = done.outcome;
   await answer(d, call, tool ? { ...done, outcome } : done);

@@ -279,18 +279,19 @@ async function runCall(
     );
   if (count.toolCalls >= count.allowed)
     return fixed(errorEnvelope('limit_reached', `Not run: a request may make at most ${count.allowed} calls here.`));
-  const { agents } = d.tools;
-  const forCalls: DispatchDeps = {
-    ...d,
-    searchWeb: (search) => requestSearch(d, search),
-    ...(agents
-      ? {
-          runAgent: (order, call) => agents.run(order, d, call),
-          mergeAgent: (number, call) => agents.merge(number, d, call),
-        }
-      : {}),
-  };
+  const forCalls: DispatchDeps = { ...withAgents(d), searchWeb: (search) => requestSearch(d, search) };
   return await dispatch(forCalls, prepared, signal);
+}
+
+/** Lets calls start agents. */
+export function withAgents(d: TurnDeps): DispatchDeps {
+  const { agents } = d.tools;
+  if (!agents) return d;
+  return {
+    ...d,
+    runAgent: (order, call) => agents.run(order, d, call),
+    mergeAgent: (number, call) => agents.merge(number, d, call),
+  };
 }
 
 /** Gives each call an id that is unique within the session, binds it, and records it. */

@@ -246,6 +246,8 @@ export interface Menu {
   refresh?(): Promise<void>;
   /** Returns what is completed after `@`. */
   resources?(): readonly string[];
+  /** Returns the agents that are completed after `@`, each with a line about it. */
+  agents?(): Promise<ReadonlyMap<string, string>>;
 }
 
 /** A command that the session turns into a message. */

@@ -89,6 +89,8 @@ export interface TurnEnd {
 export interface Expansion {
   /** Null: a message that names what is to be added to it. */
   readonly command: CommandData | null;
+  /** A sentence for the user. */
+  readonly notice?: string | null;
   /** The calls whose outputs are part of the text, in order. */
   readonly calls: readonly ExpansionCall[];
   /** Returns the text for the model. `outputs`: one for each call. Without a command it begins with the message. */

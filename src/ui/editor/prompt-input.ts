@@ -93,6 +93,7 @@ export class PromptInput {
   #editor: Editor = emptyEditor;
   #history: InputHistory = createHistory([]);
   #files: readonly string[] | null = null;
+  #agents: ReadonlyMap<string, string> = new Map();
   #completion: Completion | null = null;
   readonly #keyMap: KeyMap;
   /** The keys are shown below the empty line. */
@@ -141,9 +142,10 @@ export class PromptInput {
     if (at >= 0) this.#set(change(this.#editor, at, at + before.length, text));
   }
 
-  /** Sets the paths of files for `@`, which offers their folders, too. */
-  setFiles(paths: readonly string[]): void {
-    this.#files = withFolders(paths);
+  /** Sets the paths of files for `@`, which offers their folders, too, and agents before them. */
+  setFiles(paths: readonly string[], agents: ReadonlyMap<string, string> = new Map()): void {
+    this.#files = [...agents.keys(), ...withFolders(paths)];
+    this.#agents = agents;
     this.#complete();
   }
 
@@ -466,7 +468,7 @@ export class PromptInput {
             .rank(place.query, files)
             .slice(0, 50)
             .map((index) => files[index] ?? '');
-    this.#completion = completeFile(place, found);
+    this.#completion = completeFile(place, found, this.#agents);
   }
 }
 

@@ -127,11 +127,21 @@ export function withFolders(paths: readonly string[]): readonly string[] {
   return [...[...folders].toSorted(), ...paths];
 }
 
-/** Completes a path. After a folder the path may continue, so no blank follows it, and its quotes stay open. */
-export function completeFile({ from, to }: FilePlace, paths: readonly string[]): Completion | null {
+/** Completes a path, or the name of an agent, which has a line about it. After a folder the path may continue, so no
+ * blank follows it, and its quotes stay open. */
+export function completeFile(
+  { from, to }: FilePlace,
+  paths: readonly string[],
+  agents: ReadonlyMap<string, string> = new Map(),
+): Completion | null {
   const candidates = paths.map((path) => {
     const [open, close] = /[\s@]/.test(path) ? ['@"', '"'] : ['@', ''];
-    return { label: path, detail: '', insert: `${open}${path}${path.endsWith('/') ? '' : `${close} `}`, exact: [] };
+    return {
+      label: path,
+      detail: agents.get(path) ?? '',
+      insert: `${open}${path}${path.endsWith('/') ? '' : `${close} `}`,
+      exact: [],
+    };
   });
   return candidates.length > 0 ? { from, to, kind: 'file', candidates } : null;
 }
