@@ -58,7 +58,8 @@ function offerText(plans: readonly ImportPlan[]): string | null {
   });
   if (counts.length === 0) return null;
   const titles = [...new Set(open.map(({ program }) => programTitles[program]))];
-  return `Found ${joinWords(counts)} of ${joinWords(titles)}. To copy them, run agent import.`;
+  const total = open.reduce((sum, { take }) => sum + take, 0);
+  return `Found ${joinWords(counts)} of ${joinWords(titles)}. To copy ${total === 1 ? 'it' : 'them'}, run agent import.`;
 }
 
 /** `a, b and c`. */

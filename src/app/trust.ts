@@ -42,8 +42,8 @@ function filesQuestion({ directory, sha256, files }: ProjectFiles): TrustQuestio
   const head = `${spelledOut(directory)}\n(sha256 ${sha256})\ncontains ${count}`;
   const what =
     files.length === 1
-      ? 'that needs your trust. It is ignored until you trust it. If you do, it applies here until it changes:'
-      : 'that need your trust. They are ignored until you trust them. If you do, these apply here until one changes:';
+      ? 'that needs your trust. It is ignored until you trust it.\nIf you do, it applies here until it changes:'
+      : 'that need your trust. They are ignored until you trust them.\nIf you do, these apply here until one changes:';
   const listed = [`${head} ${what}`, '', ...whole, ...(whole.length > 0 ? [''] : [])];
   if (folders.length === 0) return { askable: true, text: listed.join('\n') };
   return { askable: true, text: [...listed, folderList(folders)].join('\n'), folders };
@@ -158,7 +158,7 @@ export function trustQuestion(project: LoadedProject | null): TrustQuestion | nu
     text: [
       path,
       `(sha256 ${project.file.sha256})`,
-      'sets values that need your trust. They are ignored until you trust them. If you do, these apply here until the file changes:',
+      'sets values that need your trust. They are ignored until you trust them.\nIf you do, these apply here until the file changes:',
       '',
       ...lines.map((line) => `  ${line}`),
       '',

@@ -456,6 +456,14 @@ test('conversations are imported once; the dry run makes no database', async () 
   expect((await agent(at, ['search', 'zebras'])).stdout).toContain('zebras');
 });
 
+test('one thing that can be copied is offered in the singular', async () => {
+  const at = place();
+  const statusLine = { type: 'command', command: 'date' };
+  put(at.home, '.claude/settings.json', JSON.stringify({ statusLine }));
+  const { stdout } = await repl(at, ['--model', script(at, [])], [['', 'run agent import']]);
+  expect(stdout.replaceAll(/\s+/g, ' ')).toContain('Found 1 status line of Claude Code. To copy it, run agent import.');
+});
+
 test('the first start of the REPL offers everything in one line, and a later one nothing', async () => {
   const at = placeOf('codex');
   conversation(at, '6f1c1c1e-0000-4000-8000-000000000001', 'Look at zebras');
