@@ -195,10 +195,21 @@ export function isFailure(value: unknown): boolean {
   if (typeof value === 'string') return value.trim() !== '';
   if (Array.isArray(value)) return value.length > 0 && isFailure(value[0]);
   if (!isRecord(value)) return false;
-  for (const name of errorFields) if (value[name] !== undefined && isError(value[name])) return true;
+  if (hasError(value)) return true;
   if (value.object === 'error' || value.type === 'error' || value.success === false) return true;
-  for (const name of answerFields) if (holdsSomething(value[name])) return false;
+  if (hasAnswer(value)) return false;
   return failureFields.some((name) => saysSomething(value[name])) || /^[45]\d\d$/.test(word(value.code));
+}
+
+// Both are asked of each of the thousands of objects in a stream.
+function hasError(value: Readonly<Record<string, unknown>>): boolean {
+  for (const name of errorFields) if (value[name] !== undefined && isError(value[name])) return true;
+  return false;
+}
+
+function hasAnswer(value: Readonly<Record<string, unknown>>): boolean {
+  for (const name of answerFields) if (holdsSomething(value[name])) return true;
+  return false;
 }
 
 function holdsSomething(value: unknown): boolean {
