@@ -213,7 +213,7 @@ async function kills(folder: string): Promise<Kills> {
   let [runs, lost, twice] = [0, 0, 0];
   for (const [moment, pattern] of Object.entries(moments))
     for (const killed of ['owner', 'client', 'both']) {
-      const at = place(folder, `kill ${moment} ${killed}`);
+      const at = place(folder, `k${runs}`);
       const model = script(at, [
         { calls: [{ name: 'bash', arguments: { command: 'echo begun >> count.txt; sleep 1' } }] },
         { text: 'Answer of the turn.' },
