@@ -336,7 +336,7 @@ function eventLine(raw: Event): PrintedLine | null {
       };
     }
     case 'error':
-      return { type: 'error', ...event.data };
+      return { type: 'error', code: event.data.code, message: event.data.message };
     case 'limit':
       return limitLine(event.data, event.content);
     case 'goal':

@@ -133,8 +133,7 @@ export type StreamEvent =
   | ({ readonly type: 'usage'; readonly agent_session_id?: string } & Usage)
   | GoalEvent
   | LimitEvent
-  | { readonly type: 'notice'; readonly code: string; readonly message: string }
-  | ({ readonly type: 'error' } & ErrorFacts)
+  | { readonly type: 'notice' | 'error'; readonly code: string; readonly message: string }
   | SubagentEvent
   | ResultEvent;
 
@@ -147,13 +146,6 @@ interface GoalEvent {
   readonly check: string | null;
   readonly turns: number;
   readonly content: string;
-}
-
-/** `retry_at`: when the usage limit of the provider ends that was reached (ISO 8601, UTC). */
-interface ErrorFacts {
-  readonly code: string;
-  readonly message: string;
-  readonly retry_at?: string;
 }
 
 /** A usage limit of the provider was reached, is waited for, or is over. */
@@ -197,7 +189,8 @@ export interface ResultEvent {
   readonly denials: readonly DeniedCall[];
   /** Events that are in memory only so far. */
   readonly unsaved?: number;
-  readonly error?: ErrorFacts;
+  /** `retry_at`: when the usage limit of the provider ends that was reached (ISO 8601, UTC). */
+  readonly error?: { readonly code: string; readonly message: string; readonly retry_at?: string };
 }
 
 export interface DeniedCall {

@@ -284,9 +284,8 @@ class LiveSession implements Session {
     await this.#recordNotes();
     await this.record.settle();
     if (end.fault) {
-      const { code, message, retryAt } = end.fault;
-      const until = retryAt === undefined ? {} : { retry_at: new Date(retryAt).toISOString() };
-      await this.record.append({ kind: 'error', content: message, data: { code, message, ...until } });
+      const { code, message } = end.fault;
+      await this.record.append({ kind: 'error', content: message, data: { code, message } });
       await tellFailed(this.deps(), end.fault, signal);
     }
     if (this.#own) await this.#comeBack(this.#own);

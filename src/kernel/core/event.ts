@@ -306,8 +306,6 @@ export interface ApprovalData {
 interface ErrorData {
   readonly code: string;
   readonly message: string;
-  /** ISO 8601, UTC: the end of the usage limit that was reached. */
-  readonly retry_at?: string;
 }
 
 /** A command that the user ran (`!!command`): recorded and not sent to the model. `content` is its output. */

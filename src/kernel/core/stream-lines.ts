@@ -160,7 +160,7 @@ export const streamLines = {
     },
   ),
   notice: line('notice', { code: text, message: text }, {}),
-  error: line('error', { code: text, message: text }, { retry_at: retryAt }),
+  error: line('error', { code: text, message: text }, {}),
   result: line(
     'result',
     {

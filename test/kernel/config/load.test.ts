@@ -77,6 +77,7 @@ test('without any file every default of the contract holds and nothing is writte
     },
     secrets: { mask: true, unmasked: [] },
     workspace: { directories: [] },
+    usageLimits: { wait: 'ask' },
     telemetry: { otlpEndpoint: null, headersEnv: 'OTEL_EXPORTER_OTLP_HEADERS', contents: false },
     ui: {
       toolOutput: 'short',
