@@ -261,9 +261,11 @@ async function page(theme: Look['theme'], width: number): Promise<Buffer> {
     await opened.click('.list a');
     await opened.waitForSelector('.ask');
     for (const summary of await opened.$$('.is-call > details > summary')) await summary.click();
-    await opened.evaluate('scrollTo(0, 0)');
-    await wait(500);
-    return await opened.screenshot({ fullPage: true });
+    // The input of the page stays at the end of the window: the window shows the whole page.
+    const rows = (await opened.evaluate('document.documentElement.scrollHeight')) as number;
+    await opened.setViewportSize({ width, height: rows });
+    await wait(1_000);
+    return await opened.screenshot();
   } finally {
     await browser.close();
     terminal.kill('SIGKILL');

@@ -111,24 +111,20 @@ export class LiveSessions implements ServedSessions {
   }
 
   async send(id: string, message: ApiValue<'NewMessage'>, source: Caller): Promise<ApiValue<'Sent'>> {
-    const { when = 'steer', run = false, ref = randomUUID() } = message;
+    const { when = 'steer', ref = randomUUID() } = message;
     if (message.text.trim() === '') throw new Refusal(400, 'The message is empty.');
     await this.#mustExist(id);
     if (message.ref !== undefined && (await this.#isRecorded(id, ref))) return { status: 'delivered', ref };
     const text = this.#d.uploads.withFiles(message.text, message.attachments ?? []);
     const interrupt = message.interrupt === true ? ({ interrupt: true } as const) : {};
     const sent = { type: 'message', ref, text, source, when, ...interrupt } as const;
-    let done = await this.#request(id, sent);
-    if (done === null) {
-      const isKept = await this.#d.store.keepMessage(id, { id: ref, text, source, when });
-      if (!isKept) throw new Refusal(409, 'The session ended before its first event.', { code: 'not_running' });
-      if (run) return { status: await this.#resume(id), ref };
-      // A process may have opened the session in between. It takes a message once.
-      done = await this.#request(id, sent);
-    }
-    if (done === null) return { status: 'kept', ref };
-    refuseProblem(done);
-    return { status: done.kept ? 'kept' : 'delivered', ref };
+    const done = await this.#request(id, sent);
+    if (done !== null) return sentAs(done, ref);
+    const isKept = await this.#d.store.keepMessage(id, { id: ref, text, source, when });
+    if (!isKept) throw new Refusal(409, 'The session ended before its first event.', { code: 'not_running' });
+    if (message.run === true) return { status: await this.#resume(id), ref };
+    // A process may have opened the session in between. It takes a message once.
+    return sentAs(await this.#request(id, sent), ref);
   }
 
   async #resume(id: string): Promise<'delivered'> {
@@ -137,7 +133,7 @@ export class LiveSessions implements ServedSessions {
       await this.#d.launcher.resume(id, cwd);
     } catch (error) {
       const { message, code } = error instanceof Refusal ? error : new Refusal(409, String(error), { code: 'failed' });
-      throw new Refusal(409, message, { code, hint: 'The message is kept: the session gets it at its next opening.' });
+      throw new Refusal(409, message, { code, hint: 'The message waits for the next opening of the session.' });
     }
     return 'delivered';
   }
@@ -371,6 +367,12 @@ function changedApproval(): Refusal {
     code: 'changed',
     hint: 'Read the approvals of the session again.',
   });
+}
+
+/** Null: no process runs the session, and the message waits on the disk. */
+function sentAs(done: Done | null, ref: string): ApiValue<'Sent'> {
+  if (done) refuseProblem(done);
+  return { status: done === null || done.kept ? 'kept' : 'delivered', ref };
 }
 
 /** Throws where the process refused a message. */
