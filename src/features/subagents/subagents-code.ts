@@ -1,5 +1,4 @@
 // The code of sub-agents. It is loaded with the first use.
-export { checkAgentFiles, agents, checkAgents, listAgents, showAgent } from './list-agents.js';
 export { agentTool, findAgents, hasAgents, partsOfAgents } from './roles.js';
 export { answerOpen } from './run-agent.js';
 export { SessionAgents } from './session-agents.js';

@@ -1,6 +1,6 @@
 import type { Feature } from '../../kernel/console/feature.js';
 import { agentDesk } from './agent-desk.js';
-import { agentParts, loadAgents, openAgentPart } from './subagents-start.js';
+import { agentParts, loadAgents, loadNames, openAgentPart } from './subagents-start.js';
 
 /** Other agents, each with a context of its own. */
 export const subagents: Feature = {
@@ -17,15 +17,15 @@ export const subagents: Feature = {
             'tools',
           ],
           also: 'subagents workers background worktree',
-          load: async () => (await loadAgents()).agents,
+          load: async () => (await loadNames()).agents,
         },
         {
           line: ['agents list', 'List sub-agents'],
-          load: async () => (await loadAgents()).listAgents,
+          load: async () => (await loadNames()).listAgents,
         },
         {
           line: ['agents show <name>', 'Show a sub-agent with its prompt'],
-          load: async () => (await loadAgents()).showAgent,
+          load: async () => (await loadNames()).showAgent,
         },
         {
           line: ['agents diff <number>', 'Show what a sub-agent changed in its worktree'],
@@ -41,12 +41,12 @@ export const subagents: Feature = {
         },
         {
           line: ['agents check', 'Check sub-agent files; exits with 2 if there are problems'],
-          load: async () => (await loadAgents()).checkAgents,
+          load: async () => (await loadNames()).checkAgents,
         },
       ],
     },
   ],
-  checkFiles: async (settings) => (await loadAgents()).checkAgentFiles(settings),
+  checkFiles: async (settings) => (await loadNames()).checkAgentFiles(settings),
   toolsets: [
     {
       name: 'agents',

@@ -13,8 +13,8 @@ import { type AgentDesk, agentDesk } from './agent-desk.js';
 /** Loads the code of sub-agents, which a run without any does not need. */
 export const loadAgents = () => import('./subagents-code.js');
 
-/** Loads what finds names of agents in messages. */
-const loadNames = () => import('./named-agents.js');
+/** Loads what lists agents, and finds their names in messages. */
+export const loadNames = () => import('./agents-by-name-code.js');
 
 /** Opens what runs sub-agents. Their code is loaded with the first call. */
 export async function openAgentPart({ settings, options, parts, registry }: RunHost): Promise<RunPart> {
