@@ -16,6 +16,7 @@ import { createApproval } from './approval.js';
 import { createBox } from './box.js';
 import { createFormDialog } from './form-dialog.js';
 import { createHiddenInput } from './hidden-input.js';
+import type { Question } from '../../kernel/core/policy.js';
 import type { BoxOptions, HiddenQuestion } from '../../kernel/console/slash-command.js';
 import type { Highlight } from '../markdown/highlight.js';
 import { renderMarkdown } from '../markdown/incremental.js';
@@ -69,7 +70,7 @@ interface Parts {
 
 export function createDialogs(d: Parts): Dialogs {
   const stack: Overlay[] = [];
-  const asked = new Map<string, Overlay>();
+  const asked = new Map<Question | string, Overlay>();
   const pause = createPause(d, () => stack.at(-1) ?? null);
   const close = (overlay: Overlay): void => {
     closeOn(stack, overlay);
@@ -123,11 +124,11 @@ export function createDialogs(d: Parts): Dialogs {
 /** Keeps the dialogs of questions and forms as they are open. A new one waits below the others. */
 function createSync(
   { onAnswer, onChange, theme, highlight }: Parts,
-  asked: Map<string, Overlay>,
+  asked: Map<Question | string, Overlay>,
   stack: Overlay[],
   close: (overlay: Overlay) => void,
 ): Dialogs['sync'] {
-  const ask = (key: string, create: (close: () => void) => Overlay): void => {
+  const ask = (key: Question | string, create: (close: () => void) => Overlay): void => {
     if (asked.has(key)) return;
     const overlay = create(() => {
       close(overlay);
@@ -136,14 +137,15 @@ function createSync(
     stack.unshift(overlay);
   };
   return ({ questions, forms }) => {
-    const open = new Set([...questions.map(({ callId }) => `call ${callId}`), ...forms.map(({ id }) => `form ${id}`)]);
+    // The question itself is the key: a call may be asked about again at once, after a preview that could not be made.
+    const open = new Set<Question | string>([...questions, ...forms.map(({ id }) => `form ${id}`)]);
     for (const [key, overlay] of asked) {
       if (open.has(key)) continue;
       asked.delete(key);
       close(overlay);
     }
     for (const question of questions)
-      ask(`call ${question.callId}`, (closeIt) => {
+      ask(question, (closeIt) => {
         const onDone = (answer: PermissionAnswer): void => {
           closeIt();
           onAnswer(question.callId, answer);

@@ -60,6 +60,23 @@ test.each([
   expect(harness.session.answers).toEqual([['c1', answer]]);
 });
 
+test('a call that is asked about again at once, as after a preview that cannot be made, has its question on the screen', async () => {
+  const harness = openRepl();
+  await ask(harness, { command: 'rm -rf build' });
+  harness.tick(pauseMs);
+  harness.type('\r');
+  const again = question('c1', 'bash', { command: 'rm -rf build' }, ['deletes files'], []);
+  harness.session.emit({ type: 'approval_resolved', callId: 'c1', answer: 'preview' });
+  harness.session.emit({ type: 'approval_requested', question: again });
+  harness.tick(40);
+  await harness.settle();
+  harness.tick(pauseMs);
+  await harness.settle();
+  expect(shown(harness.terminal)).toContain('  rm -rf build');
+  harness.type('\r');
+  expect(harness.session.answers).toHaveLength(2);
+});
+
 test('ctrl-c at a question interrupts the turn, as it does elsewhere', async () => {
   const harness = openRepl();
   await ask(harness, { command: 'rm -rf build' });
