@@ -35,7 +35,7 @@ function other({ type, enum: choices, default: usual, items, anyOf }: SchemaNode
     case 'object':
       return { x: {} };
     default:
-      return 'x';
+      return ['x', '90s'].find((text) => checkSetting(text, path).length === 0);
   }
 }
 

@@ -40,6 +40,7 @@ test('an untrusted project may only tighten policy and choose a model by name', 
       approval: 'always',
       acceptsEdits: false,
       planning: false,
+      approvalTimeoutMs: null,
       sandbox: 'read-only',
       rules: {
         allow: [],
