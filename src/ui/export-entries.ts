@@ -12,7 +12,7 @@ export type ExportEntry =
       readonly at: number;
       readonly text: string;
       readonly attachments?: readonly AttachmentData[];
-      /** Where a message came from that was not typed at a terminal. */
+      /** The origin of a message that was not typed at a terminal. */
       readonly from?: string;
     }
   | {

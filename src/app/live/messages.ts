@@ -74,7 +74,7 @@ export type ClientMessage =
       readonly type: 'ran';
       readonly ref: string;
       readonly exitCode: number | null;
-      /** What it printed, where `run` asks for that. */
+      /** The output of the program, where `run` asks for that. */
       readonly output?: string;
     };
 

@@ -1,5 +1,4 @@
-import { chmodSync, rmSync } from 'node:fs';
-import { createServer, type Server, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { knownEvent, typedText } from '../../kernel/core/event.js';
 import { isRecord } from '../../kernel/core/json.js';
@@ -13,7 +12,6 @@ import type { Hello, OwnerFacts, OwnerMessage, OwnerState } from './messages.js'
 import { ClientConnection } from './client-connection.js';
 import type { OwnerHost, OwnerParts } from './owner-host.js';
 import { endsText, type OwnedState } from './session-state.js';
-import { makePrivateFolder, socketFolders, socketPath } from './socket-path.js';
 
 /** Followers get all that happens within this time in one piece. */
 const frameMs = 100;
@@ -44,13 +42,12 @@ function isFollower(client: ClientConnection): boolean {
   return kind !== null && kinds[kind] === 'follower';
 }
 
-/** The socket of a session, and the clients on it. */
+/** The clients of a session. */
 export class OwnerServer {
   readonly #session: SessionPort;
   readonly #state: OwnedState;
   readonly #parts: OwnerParts;
   readonly #host: () => OwnerHost;
-  readonly #server: Server;
   readonly #clients = new Set<ClientConnection>();
   readonly #commands: ClientCommands;
   #pending: OwnerMessage[] = [];
@@ -63,26 +60,6 @@ export class OwnerServer {
     this.#parts = owned.parts;
     this.#host = owned.host;
     this.#commands = new ClientCommands(owned);
-    this.#server = createServer((socket) => {
-      this.#connect(socket);
-    });
-  }
-
-  listen(): void {
-    const { log, config } = this.#parts.settings;
-    const [folder] = socketFolders(config.files);
-    if (folder === undefined) throw new Error('no folder has a path that is short enough for a socket');
-    makePrivateFolder(folder, config.files);
-    const path = socketPath(folder, this.#session.id);
-    // The lease makes this process the only owner: a socket that is there belongs to a process that was killed.
-    rmSync(path, { force: true });
-    this.#server.on('error', (error) => {
-      log({ at: 'live', message: 'the socket of the session failed', path, error: error.message });
-    });
-    this.#server.listen(path, () => {
-      chmodSync(path, 0o600);
-    });
-    this.#server.unref();
   }
 
   clients(): number {
@@ -99,12 +76,11 @@ export class OwnerServer {
 
   close(): void {
     this.#send();
-    this.#server.close();
     for (const client of this.#clients) if (!client.isHandedOver) client.end();
   }
 
-  #connect(socket: Socket): void {
-    socket.unref();
+  /** Serves a client that has come. */
+  connect(socket: Socket): void {
     if (this.#clients.size >= mostClients) {
       socket.destroy();
       return;
