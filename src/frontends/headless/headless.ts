@@ -2,7 +2,14 @@ import { type UsageSum } from '../../kernel/agent/budget.js';
 import { exit } from '../../kernel/console/command.js';
 import type { GoalResult } from '../../kernel/console/goal-port.js';
 import { effectsText } from '../../kernel/core/effects.js';
-import { type Event, type GoalData, knownEvent, type LimitData, tookMs } from '../../kernel/core/event.js';
+import {
+  type AgentData,
+  type Event,
+  type GoalData,
+  knownEvent,
+  type LimitData,
+  tookMs,
+} from '../../kernel/core/event.js';
 import { isRecord, type Json, type JsonObject, parseJson } from '../../kernel/core/json.js';
 import type { Fault } from '../../kernel/core/provider.js';
 import type { AgentEvent, SessionPort, TurnEnd } from '../../kernel/core/session-port.js';
@@ -341,15 +348,8 @@ function eventLine(raw: Event): PrintedLine | null {
       return limitLine(event.data, event.content);
     case 'goal':
       return goalLine(event.data, event.content);
-    case 'agent': {
-      const { state, agent_session_id, agent, background, outcome, worktree } = event.data;
-      return {
-        type: 'agent',
-        ...{ state, agent_session_id, agent, background, content: event.content },
-        ...(outcome === undefined ? {} : { outcome }),
-        ...(worktree === undefined ? {} : { worktree: worktree.path }),
-      };
-    }
+    case 'agent':
+      return agentLine(event.data, event.content);
     default:
       return null;
   }
@@ -357,6 +357,19 @@ function eventLine(raw: Event): PrintedLine | null {
 
 function errorObject({ code, message, retryAt }: Fault): { code: string; message: string; retry_at?: string } {
   return { code, message, ...(retryAt === undefined ? {} : { retry_at: isoTime(retryAt) }) };
+}
+
+/** Returns the line of a step of a sub-agent. */
+function agentLine(
+  { state, agent_session_id, agent, background, outcome, worktree }: AgentData,
+  content: string,
+): PrintedLine {
+  return {
+    type: 'agent',
+    ...{ state, agent_session_id, agent, background, content },
+    ...(outcome === undefined ? {} : { outcome }),
+    ...(worktree === undefined ? {} : { worktree: worktree.path }),
+  };
 }
 
 /** Returns the `result` object of `json` and `stream-json`. */
