@@ -274,6 +274,9 @@ async function typing(folder: string): Promise<{ readonly sent: number; readonly
     client.type(`two-${count};\r`);
     await wait(60);
   }
+  // What came in one piece is a paste, and waits in the input.
+  await wait(1_000);
+  for (const each of [owner, client]) each.type('\r');
   await wait(6_000);
   const db = new Database(at.database, { readonly: true });
   const text = db
