@@ -303,11 +303,7 @@ function ignored(path: string, fields: FrontMatter['fields']): readonly string[]
     ...(mode !== 'default' && modeOf(mode) === null
       ? [`${path}: permissionMode ${oneLine(mode, 40)} is ignored; an agent may only be stricter than its session.`]
       : []),
-    ...(fields.has('effort') && effortOf(fields.get('effort')?.trim() ?? '') === null
-      ? [
-          `${path}: effort ${oneLine(fields.get('effort') ?? '', 40)} is ignored; write one of ${effortLevels.join(', ')}.`,
-        ]
-      : []),
+    ...unknownEffort(path, fields.get('effort')),
     ...(fields.has('tools') && toolNames(fields.get('tools') ?? '').length === 0
       ? [`${path}: tools names no tool, so the agent has none; write a list such as tools: Read, Grep.`]
       : []),
@@ -327,6 +323,11 @@ function unknownValue(
   const value = fields.get(key)?.trim() ?? '';
   if (value === '' || values.includes(value)) return [];
   return [`${path}: ${key} ${oneLine(value, 40)} is ignored; write ${key}: ${values.join(' or ')}.`];
+}
+
+function unknownEffort(path: string, effort: string | undefined): readonly string[] {
+  if (effort === undefined || effortOf(effort.trim()) !== null) return [];
+  return [`${path}: effort ${oneLine(effort, 40)} is ignored; write one of ${effortLevels.join(', ')}.`];
 }
 
 /** Reports the entries of a list of tools that mean something else here, or nothing. */
