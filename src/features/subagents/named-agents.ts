@@ -34,8 +34,8 @@ export function expandAgents(message: string, agents: readonly AgentRole[], cwd:
   };
 }
 
-/** Returns what `@` completes, each with its description. Where a file has the name of an agent, `agent-` tells them
- * apart. */
+/** Returns what `@` completes, each with its description. Where a file has the name of an agent, the agent is
+ * `agent-` and its name. */
 export function completedAgents(agents: readonly AgentRole[], cwd: string): ReadonlyMap<string, string> {
   return new Map(
     agents.map(({ name, description }) => [isThere(name, cwd) ? `agent-${name}` : name, `agent: ${description}`]),
