@@ -19,7 +19,7 @@ import {
   topOf,
   WorktreeError,
 } from '../../kernel/tools/worktrees/agent-worktree.js';
-import type { AgentDesk, RunningAgent, RunningAgents } from './agent-desk.js';
+import type { AgentDesk, RunningAgent, RunningAgents } from './agent-parts.js';
 import { findTracked, isUnmerged, type TrackedAgent, trackedAgents } from './agent-log.js';
 import { mergeDecision } from './allow-merge.js';
 import { endNote, EndNotes, receiptOf, treeNote } from './end-notes.js';

@@ -5,7 +5,7 @@ import type { Event } from '../../kernel/core/event.js';
 import type { TurnEnd } from '../../kernel/core/session-port.js';
 import type { Store } from '../../kernel/core/store.js';
 import type { GitPlace } from '../../kernel/tools/worktrees/agent-worktree.js';
-import type { AgentDesk } from './agent-desk.js';
+import type { AgentDesk } from './agent-parts.js';
 import { agentName, isUnmerged, sizeText, type TrackedAgent, trackedAgents } from './agent-log.js';
 import { endNote } from './end-notes.js';
 import { appendEnd, waysOut } from './record-agents.js';

@@ -6,7 +6,7 @@ import { isError } from '../../kernel/core/envelope.js';
 import { type Event, knownEvent } from '../../kernel/core/event.js';
 import { firstLine } from '../../kernel/core/text.js';
 import type { GitPlace } from '../../kernel/tools/worktrees/agent-worktree.js';
-import { agentDesk, type RunningAgent } from './agent-desk.js';
+import { agentDesk, type RunningAgent } from './agent-parts.js';
 import { agentName, findTracked, isUnmerged, sizeText, type TrackedAgent, trackedAgents } from './agent-log.js';
 import { planMerge } from './merge-worktree.js';
 import { endWords } from './record-agents.js';

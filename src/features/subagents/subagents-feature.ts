@@ -1,5 +1,5 @@
 import type { Feature } from '../../kernel/console/feature.js';
-import { agentDesk } from './agent-desk.js';
+import { agentDesk } from './agent-parts.js';
 import { agentParts, loadAgents, loadNames, openAgentPart } from './subagents-start.js';
 
 /** Other agents, each with a context of its own. */

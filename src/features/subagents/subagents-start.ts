@@ -8,7 +8,7 @@ import {
 } from '../../kernel/config/project.js';
 import type { RunHost, RunPart } from '../../kernel/console/feature.js';
 import { backgroundAgents } from '../../kernel/console/background-agents-port.js';
-import { type AgentDesk, agentDesk } from './agent-desk.js';
+import { type AgentDesk, agentDesk } from './agent-parts.js';
 
 /** Loads the code of sub-agents, which a run without any does not need. */
 export const loadAgents = () => import('./subagents-code.js');
