@@ -49,12 +49,12 @@ const silenceMs = 3_000;
 const resumeDelayMs = 20;
 const signalDelayMs = 200;
 
-/** Shows a session of another process on this terminal. `early`: keys that were typed already. Resolves to null where
+/** Shows a session of another process on this terminal. `early`: takes the keys that were typed already. Resolves to null where
  * no process runs the session. */
 export async function attachTerminal(
   settings: Pick<Settings, 'config' | 'env'>,
   sessionId: string,
-  early: readonly (Uint8Array | string)[],
+  early: () => readonly (Uint8Array | string)[],
 ): Promise<Attached | null> {
   const { output } = screenStreams();
   const { env } = settings;
@@ -70,7 +70,7 @@ export async function attachTerminal(
       client.take(message);
     },
   });
-  return owner ? await client.converse(owner, early) : null;
+  return owner ? await client.converse(owner, early()) : null;
 }
 
 /** The terminal of this process as that of another one: it passes on what is typed, and prints what comes. */

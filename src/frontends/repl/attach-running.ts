@@ -69,10 +69,11 @@ async function attachTo(
   early: EarlyFrame | null,
 ): Promise<After | null> {
   const text = words.join(' ').trim();
-  // The owner draws the screen from here on.
-  const typed = early?.withdraw() ?? [];
-  const keys = text === '' ? typed : [`\x1b[200~${text}\x1b[201~`, '\r', ...typed];
-  const attached = await attachTerminal(settings, id, keys);
+  const attached = await attachTerminal(settings, id, () => {
+    // The owner draws the screen from here on.
+    const typed = early?.withdraw() ?? [];
+    return text === '' ? typed : [`\x1b[200~${text}\x1b[201~`, '\r', ...typed];
+  });
   return attached === null ? null : afterwards(attached, id, options);
 }
 
