@@ -133,7 +133,9 @@ test('a program starts a session in the background, and a message runs it again 
   const { api, messages, list } = await sessionsOf(at);
   const model = `offline/${join(at.work, 'script.json')}`;
   const asked = { prompt: '/exit', model, title: 'from a program', cwd: at.work };
-  const { session_id: id } = (await api.call('POST', '/api/sessions', asked)).value as Row;
+  const begun = await api.call('POST', '/api/sessions', asked);
+  expect(begun).toMatchObject({ status: 201 });
+  const { session_id: id } = begun.value as Row;
   const path = `/api/sessions/${id}`;
   const stream = api.stream(`${path}/events`);
   await stream.until(({ blocks }) => blocks.some(({ data }) => (data as Recorded).content === 'Begun.'));
