@@ -198,7 +198,6 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
   const isNew = opened.restored.length === 0;
   const records: Recorder[] = [];
   const row: SessionRow = { ...opened.row, cwd: settings.cwd, ...placeOf(model.ref) };
-  const waitForLimit = run.parts.waitForLimit();
   const session = createSession({
     record: recordOf(run, opened, row, { opening: [...opening, ...line], notes }),
     model,
@@ -208,7 +207,7 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
     limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
     interactive,
     expand: run.parts.expand,
-    ...(waitForLimit ? { waitForLimit } : {}),
+    ...run.parts.limitWait(),
     attachments: run.pictures.attachments,
     grants: choice.mission?.grants ?? [],
     secrets,

@@ -1,3 +1,4 @@
+import { addAll } from '../kernel/core/lists.js';
 import type { EventDraft } from '../kernel/core/event.js';
 import { givenOptions, optionWords, type RootOptions } from '../kernel/console/options.js';
 import { version } from '../kernel/console/version.js';
@@ -21,7 +22,7 @@ export async function repeatableLine(
   const words: string[] = [];
   for (const option of listed)
     for (const value of option.values)
-      words.push(...optionWords(option, value === true ? value : await writtenOut(option.key, value, cwd)));
+      addAll(words, optionWords(option, value === true ? value : await writtenOut(option.key, value, cwd)));
   return prompt.length === 0 ? words : [...words, '--', ...prompt];
 }
 

@@ -134,10 +134,10 @@ export class RunParts {
     return limits.length === 0 ? null : smallestOf(limits);
   }
 
-  /** Returns what waits for the end of usage limits; null where no feature does. */
-  waitForLimit(): WaitForLimit | null {
-    for (const part of this.#parts) if (part.waitForLimit) return part.waitForLimit;
-    return null;
+  /** Returns what waits for the end of usage limits, as a part of a session; nothing where no feature does. */
+  limitWait(): { readonly waitForLimit?: WaitForLimit } {
+    for (const { waitForLimit } of this.#parts) if (waitForLimit) return { waitForLimit };
+    return {};
   }
 
   /** Has the command that runs in this session continue in the background. Returns false where none can. */

@@ -156,11 +156,9 @@ function emptied(event: Event): Pick<EventDraft, 'content' | 'data'> | null {
     case 'user':
       return { content: placeholder, data: known.data && userMarks(known.data) };
     case 'assistant': {
-      const { response_id, provider, api, model, stop } = known.data;
-      return {
-        content: known.content === '' ? '' : placeholder,
-        data: { response_id, provider, api, model, stop, ...(known.data.interrupted ? { interrupted: true } : {}) },
-      };
+      const { response_id, provider, api, model, stop, interrupted } = known.data;
+      const data = { response_id, provider, api, model, stop, ...(interrupted ? { interrupted: true } : {}) };
+      return { content: known.content === '' ? '' : placeholder, data };
     }
     case 'tool_call':
       return {

@@ -85,7 +85,7 @@ test('/context says what could be won, /compact --results wins it, and /uncompac
     [],
     [
       ['/context', 'A compaction would win nothing yet.'],
-      ['go', 'Done.'],
+      ['go', /Done\.\s+❯/],
       [
         '/context',
         /leave out 2 old tool results \(\/compact --results\)[^]*\$0\.\d+ → \$0\.\d+[^]*summary of 3 messages/,

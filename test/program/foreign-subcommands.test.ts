@@ -172,7 +172,6 @@ const rows: Readonly<Record<string, readonly [line: readonly string[], ours: rea
   uninstall: [['uninstall', '--force'], null],
   'remote-control': [['remote-control'], null],
   web: [['web'], ['serve']],
-  'attach <url>': [['attach', 'http://127.0.0.1:4096'], null],
   'app-server': [['app-server'], null],
   cloud: [['cloud'], null],
   'sandbox <command...>': [['sandbox', 'linux', 'ls'], null],

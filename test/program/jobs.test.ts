@@ -141,7 +141,8 @@ test('a line that matches wakes the model in the REPL, and /jobs has the wake wi
     readonly kind: string;
     readonly data: unknown;
   }[];
-  expect(shown.filter(({ kind, data }) => kind === 'user' && data !== null)).toMatchObject([
+  expect(shown.filter(({ kind }) => kind === 'user')).toMatchObject([
+    { data: { source: 'terminal' } },
     { data: { note: true, source: 'task' } },
   ]);
 });

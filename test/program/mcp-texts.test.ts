@@ -61,7 +61,7 @@ test('an address that the server does not list takes a yes, and without one noth
   expect(messages(events)).toEqual([]);
   expect(stdout).toContain('does not list note://b');
   const other = await eventsAfter(at, ['-m', script(at, [{ text: 'done' }]), 'mail @nobody:x to @tried']);
-  expect(messages(other.events)).toMatchObject([{ content: 'mail @nobody:x to @tried', data: null }]);
+  expect(messages(other.events)).toMatchObject([{ content: 'mail @nobody:x to @tried', data: { source: 'terminal' } }]);
 });
 
 test('a prompt of a server is a command with arguments in the declared order', async () => {

@@ -100,10 +100,10 @@ test('/model plan=… sets the model of plan mode now and for later, and /model 
       ['/model plan=openai/gpt', 'Now openai/gpt-5.2 answers in plan mode (role plan).'],
       ['/status', 'plan=openai/gpt (/model)'],
       ['/plan', 'Plan mode'],
-      ['hello', 'End of script.'],
+      ['hello', /End of script\.\s+❯/],
       ['/plan', 'number: '],
       ['4', 'Plan mode is off'],
-      ['hello again', 'End of script.'],
+      ['hello again', /End of script\.\s+❯/],
     ],
   );
   expect(stdout).toContain('Plan mode uses openai/gpt-5.2 (models.roles.plan).');

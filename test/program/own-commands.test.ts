@@ -43,7 +43,7 @@ test('a folder that a message names goes with the list of its files; what is not
   expect(await agent(at, ['-p', '-m', script(at, answer), text])).toMatchObject({ code: 0, stdout: 'Done.\n' });
   const [sent] = (await events(at)).filter(({ kind }) => kind === 'user');
   expect(sent?.content).toBe(`${text}\n\nFiles in src/:\nsrc/b.txt\nsrc/deep/a.txt\n\nFiles in my dir/:\nmy dir/c.txt`);
-  expect(sent?.data).toEqual({ typed: text });
+  expect(sent?.data).toEqual({ typed: text, source: 'terminal' });
 });
 
 test('lines that a message names go with it, in both forms, headless and in the REPL', async () => {
@@ -132,6 +132,7 @@ test('a command stands for its text; its calls are on the record, and are no par
   ]);
   expect(log[8]?.data).toEqual({
     command: { name: 'git:say', args: "'x y' 'a;b'", sha256: expect.stringMatching(/^\w{64}$/) as string },
+    source: 'terminal',
   });
   const [{ id }] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as [{ readonly id: string }];
   const request = await agent(at, ['sessions', 'show', id, '--as', 'request', '--wire', 'anthropic-messages']);

@@ -222,8 +222,8 @@ for (const plain of forms) {
     const rig = await open(plain);
     await enter(rig, 'first', '/rest', 'later');
     expect(rig.session.takeQueue()).toEqual([
-      { text: '/rest', when: 'after', typed: true },
-      { text: 'later', when: 'after' },
+      { text: '/rest', when: 'after', typed: true, screen: 1 },
+      { text: 'later', when: 'after', screen: 1 },
     ]);
   });
 }

@@ -52,5 +52,5 @@ test('of 1,000 keys typed while an answer streams none is lost, each is on the s
   }
   harness.session.append(assistant('over'));
   harness.type('\r');
-  expect(harness.session.takeQueue()).toEqual([{ text: typed, when: 'steer' }]);
+  expect(harness.session.takeQueue()).toEqual([{ text: typed, when: 'steer', screen: 1 }]);
 });

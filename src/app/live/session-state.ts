@@ -18,6 +18,7 @@ export class OwnedState {
   /** The answer that is not recorded yet. */
   #text: string[] = [];
   #textAfter = 0;
+  #isLimited = false;
   #state: SessionState = 'idle';
   #sinceMs = Date.now();
 
@@ -30,6 +31,8 @@ export class OwnedState {
     if (event.type === 'approval_resolved') this.close(event.callId);
     if (event.type === 'form_opened') this.#forms.add(event.id);
     if (event.type === 'form_closed') this.#forms.delete(event.id);
+    if (event.type === 'limit_waiting') this.#isLimited = true;
+    if (event.type === 'limit_ended' || event.type === 'turn_ended') this.#isLimited = false;
     this.#noteText(event);
     const state = this.#now();
     if (state === this.#state) return;
@@ -53,7 +56,8 @@ export class OwnedState {
 
   #now(): SessionState {
     if (this.questions.size + this.#forms.size > 0) return 'waiting_for_approval';
-    return this.#session.busy() ? 'working' : 'idle';
+    if (!this.#session.busy()) return 'idle';
+    return this.#isLimited ? 'waiting_for_limit' : 'working';
   }
 
   #noteText(event: AgentEvent): void {

@@ -25,10 +25,14 @@ export async function servePages(
 ): Promise<number> {
   const settings = await readSettings(options);
   const { files } = settings.config;
+  const mask = (text: string): string => settings.guard.text(text);
   const { store } = await openRecord(settings, () => undefined);
   try {
     const ended = endedFromOutside();
-    const server = await serveSessions({ store, files, launcher: sessionLauncher(options), cwd: settings.cwd }, port);
+    const server = await serveSessions(
+      { store, files, launcher: sessionLauncher(options), mask, cwd: settings.cwd },
+      port,
+    );
     const { url, token } = server;
     const page = `${url}/?token=${token}`;
     if (json) printData(`${JSON.stringify({ url, token, page, pid: process.pid })}\n`);
@@ -45,7 +49,7 @@ export async function servePages(
 }
 
 /** The sessions that are served, and the start of new ones. */
-export type Served = Pick<LiveSessionsParts, 'store' | 'files' | 'launcher' | 'cwd'>;
+export type Served = Pick<LiveSessionsParts, 'store' | 'files' | 'launcher' | 'mask' | 'cwd'>;
 
 export interface OpenServer {
   readonly url: string;

@@ -200,7 +200,7 @@ export const foreignFlags: readonly ForeignFlag[] = [
     instead: 'agent serve shows sessions in a browser, agent watch in a terminal.',
   },
   { flags: '--share', of: opencode, instead: 'Export it: agent sessions export <session> --format html.' },
-  { flags: '--attach <url>', of: opencode, instead: 'agent watch follows a session of this machine.' },
+  { flags: '--attach <url>', of: opencode, instead: 'agent attach opens a session that runs on this machine.' },
   { flags: '--port <n>', of: opencode, instead: 'Run agent serve.' },
   { flags: '--hostname <name>', of: opencode, instead: 'Run agent serve.' },
   { flags: '--tmux', of: claude, instead: 'Use -w for a worktree, and start tmux yourself.' },
@@ -447,16 +447,9 @@ export const foreignCommands: readonly ForeignCommand[] = [
   },
   { usage: 'web', of: opencode, gives: ['serve'] },
   {
-    usage: 'attach <url>',
-    of: opencode,
-    takes: [/^https?:/],
-    needs: 1,
-    instead: 'agent watch follows a session of this machine.',
-  },
-  {
     usage: 'app-server',
     of: codex,
-    instead: 'Editors start agent acp; programs use agent -p --input-format stream-json.',
+    instead: 'Editors start agent acp; programs use agent serve --json or agent -p --input-format stream-json.',
   },
   { usage: 'cloud', of: codex, instead: 'Sessions run on this machine; agent serve shows them in a browser.' },
   {

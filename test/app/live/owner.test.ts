@@ -142,6 +142,15 @@ test('a message waits for the running turn, once, without secrets; without a tur
   expect(await client.request({ ...message, ref: 'm4' })).toEqual({ type: 'done', ref: 'm4', kept: true });
 });
 
+test('a session that waits for the end of a usage limit says so', async () => {
+  const { files, emit } = await owned();
+  emit({ type: 'turn_started' });
+  emit({ type: 'limit_waiting', until: Date.now() + 60_000, provider: 'openai' });
+  expect((await connect(files)).state.facts.state).toBe('waiting_for_limit');
+  emit({ type: 'limit_ended', continued: true });
+  expect((await connect(files)).state.facts.state).toBe('working');
+});
+
 test('an answer counts for the call that was shown, and only the first one', async () => {
   const { files, emit, done } = await owned();
   emit({ type: 'approval_requested', question: question('make') });

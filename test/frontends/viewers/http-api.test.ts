@@ -27,7 +27,8 @@ async function served(count: number, launcher?: Served['launcher']) {
     },
     resume: () => Promise.resolve(),
   };
-  const server = await serveSessions({ store, files: { data }, cwd: data, launcher: launcher ?? own }, 0);
+  const mask = (text: string): string => text.replace('hunter2', '[secret]');
+  const server = await serveSessions({ store, files: { data }, cwd: data, mask, launcher: launcher ?? own }, 0);
   onTestFinished(async () => {
     await server.close();
     await store.close();
@@ -220,10 +221,10 @@ test('a message for a session that no process runs is kept once, as text, with w
   expect((await api.call('POST', path, body)).value).toEqual({ status: 'kept', ref: 'mine' });
   expect((await api.call('POST', path, body)).value).toEqual({ status: 'kept', ref: 'mine' });
   const web = { cookie: `agent_${api.url.port}=${api.token}`, origin: api.url.origin };
-  expect((await api.call('POST', path, { text: 'and this' }, web)).status).toBe(202);
+  expect((await api.call('POST', path, { text: 'and hunter2' }, web)).status).toBe(202);
   expect(await store.keptMessages(row.id)).toMatchObject([
     { text: '/exit', source: 'api', id: 'mine' },
-    { text: 'and this', source: 'web' },
+    { text: 'and [secret]', source: 'web' },
   ]);
 });
 

@@ -57,7 +57,7 @@ test('commander gives each option the name it has in the table', () => {
 test('the prompt is painted early for every option but those that may print something else', () => {
   const late = Object.entries(rootOptions).flatMap(([name, { flags }]) => (opensRepl(given(flags)) ? [] : [name]));
   expect(late).toEqual([
-    ...['print', 'goal', 'goalCheck', 'maxGoalTurns', 'waitForLimit', 'next'],
+    ...['bg', 'print', 'goal', 'goalCheck', 'maxGoalTurns', 'waitForLimit', 'next'],
     ...['outputFormat', 'inputFormat', 'jsonSchema', 'output'],
   ]);
 });

@@ -22,6 +22,8 @@ export interface LiveSessionsParts {
   readonly uploads: AttachedFiles;
   /** Starts sessions in the background. */
   readonly launcher: SessionLauncher;
+  /** Masks secrets in a text that is stored. */
+  readonly mask: (text: string) => string;
   /** The directory of new sessions. */
   readonly cwd: string;
   /** The headers of every answer. */
@@ -120,7 +122,7 @@ export class LiveSessions implements ServedSessions {
     const sent = { type: 'message', ref, text, source, when, ...interrupt } as const;
     const done = await this.#request(id, sent);
     if (done !== null) return sentAs(done, ref);
-    const isKept = await this.#d.store.keepMessage(id, { id: ref, text, source, when });
+    const isKept = await this.#d.store.keepMessage(id, { id: ref, text: this.#d.mask(text), source, when });
     if (!isKept) throw new Refusal(409, 'The session ended before its first event.', { code: 'not_running' });
     if (message.run === true) return { status: await this.#resume(id), ref };
     // A process may have opened the session in between. It takes a message once.
