@@ -175,11 +175,15 @@ const mostScored = 2_000;
 /** Ranks fuzzily. */
 export function createRank(): Rank {
   return (query, texts) => {
-    const candidates = candidatesOf(foldedText(query).trim(), foldedTexts(texts));
-    const entries = candidates.map((index) => ({ index, text: withoutAccents(texts[index] ?? '') }));
-    return fuzzysort
+    const name = foldedText(query).trim();
+    const folded = foldedTexts(texts);
+    const entries = candidatesOf(name, folded).map((index) => ({ index, text: withoutAccents(texts[index] ?? '') }));
+    const found = fuzzysort
       .go(withoutAccents(query), entries, { key: 'text', limit: mostMatches })
       .map((result) => result.obj.index);
+    // A name that was typed whole comes before longer names, whatever stands behind it.
+    const isWhole = (index: number): boolean => `${folded[index] ?? ''} `.startsWith(`${name} `);
+    return [...found.filter(isWhole), ...found.filter((index) => !isWhole(index))];
   };
 }
 

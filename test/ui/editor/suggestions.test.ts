@@ -19,6 +19,8 @@ test('paths are found by parts, by initials, by words in any order, before and a
     'test/ui/editor/editor.test.ts',
   ]);
   await settled();
+  const settings = ['approval_timeout  not set', 'approval          "mutating"'];
+  expect(rank('approval', settings)).toEqual([1, 0]);
   expect(texts[rank('editor', texts)[0] ?? -1]).toBe('src/ui/editor.ts');
   expect(texts[rank('keydec', texts)[0] ?? -1]).toBe('src/ui/key-decoder.ts');
   expect(rank('decoder ui', texts)).toEqual([1]);

@@ -14,7 +14,7 @@ const documents: Readonly<Record<string, object>> = {
   'bedrock-converse:request': converseSchema,
 };
 const bedrock = await bedrockClient();
-if (bedrock === null) console.log('Requests: 1 client of a vendor is not there to judge them (AGENT_VENDOR_PACKAGES)');
+export const hasBedrockShapes = bedrock !== null;
 const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: false });
 const compiled = new Map<string, ValidateFunction>();
 
