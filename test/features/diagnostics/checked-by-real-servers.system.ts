@@ -201,10 +201,11 @@ const ofSystem = [
 ] as const;
 for (const [name, , isFound] of ofSystem) if (!isFound) console.log(`${name} is not installed: 1 case skipped`);
 
-test.each([['typescript-language-server', typescript, isThere], ['pyright', python, isThere], ...ofSystem] as const)(
+test.for([['typescript-language-server', typescript, isThere], ['pyright', python, isThere], ...ofSystem] as const)(
   '%s: each of 20 edits that break something is reported, and its repair reports nothing',
   { timeout: 300_000 },
-  async (name, { files, breaks }) => {
+  async ([name, { files, breaks }, isInstalled], { skip }) => {
+    skip(!isInstalled);
     const { edit, state } = editedProject(files, { path: [path, ...systemPath] });
     const reported: string[] = [];
     for (const [file, before, after, broken = file] of breaks as readonly Break[]) {
