@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
 import { CliError, exit } from '../kernel/console/command.js';
-import { foreignFlags } from '../kernel/console/foreign-command-line.js';
 import type { RootOptions } from '../kernel/console/options.js';
 import { parseConfigText } from '../kernel/config/settings-file.js';
 import { resolveKey } from '../kernel/config/settings-schema.js';
@@ -63,7 +62,7 @@ export async function withGivenSettings(
       disallowedTools: [...textsIn(rules['deny']), ...(options.disallowedTools ?? [])],
       askTools: [...textsIn(rules['ask']), ...(options.askTools ?? [])],
       addDir: [...textsIn(rules['additionalDirectories']), ...(options.addDir ?? [])],
-      ...modeOptions(rules['defaultMode'], options, allowed),
+      ...(await modeOptions(rules['defaultMode'], options, allowed)),
     },
     unused: [...unknown, ...missing.map((key) => `permissions.${key}`)],
   };
@@ -74,12 +73,13 @@ const claudeKeys: readonly string[] = ['tools', 'agents', 'memory'];
 const permissionKeys: readonly string[] = ['allow', 'ask', 'deny', 'additionalDirectories', 'defaultMode'];
 
 /** Returns the options of a mode of Claude Code, unless the command line gives another. */
-function modeOptions(
+async function modeOptions(
   mode: unknown,
   { approval, plan }: RootOptions,
   allowedBefore: readonly string[],
-): Partial<RootOptions> {
+): Promise<Partial<RootOptions>> {
   if (typeof mode !== 'string' || approval !== undefined || plan === true) return {};
+  const { foreignFlags } = await import('../kernel/console/foreign-command-line.js');
   const modes = foreignFlags.find(({ flags }) => flags.startsWith('--permission-mode'))?.gives ?? {};
   const words = Object.entries(modes).find(([name]) => name === mode)?.[1];
   if (!Array.isArray(words))

@@ -6,8 +6,9 @@ import {
   foreignFlags,
 } from '../kernel/console/foreign-command-line.js';
 import { addAll } from '../kernel/core/lists.js';
-import { namesOf, rootOptions } from '../kernel/console/options.js';
+import { namesOf } from '../kernel/console/options.js';
 import { ourName } from '../kernel/tools/claude-dialect.js';
+import { ownOptions } from './foreign-words.js';
 
 /** A word of the command line in our form. `isOperand`: it is no option and no value of one. */
 interface Word {
@@ -22,13 +23,6 @@ interface Reading {
   /** It was an option of another program. */
   readonly isForeign: boolean;
 }
-
-const ownOptions = new Map(
-  Object.values(rootOptions).flatMap(({ flags }) => {
-    const { names, value } = namesOf(flags);
-    return names.map((name) => [name, value] as const);
-  }),
-);
 
 /** Puts our words in the place of options and commands of other agents. Returns the words as they are where there are
  * none. `verbs`: our own commands; what is behind one is left alone. Throws a `CliError` (2) that names our equal. */

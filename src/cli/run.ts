@@ -25,7 +25,7 @@ import {
   watchStandardOutput,
 } from '../kernel/console/print.js';
 import { keptSecrets, knownSecrets, plainGuard } from '../kernel/secrets/known-secrets.js';
-import { translateLine } from './foreign-line.js';
+import { mayBeForeign } from './foreign-words.js';
 import { runConversation } from '../frontends/repl/start-front-end.js';
 
 // A regular expression of a setting, a server or a model that backtracks without end continues in V8's linear engine. The
@@ -39,7 +39,7 @@ export async function run(argv: readonly string[], early: EarlyFrame | null): Pr
   let isDebug = argv.includes('--debug');
   try {
     const line = splitPrompt(argv);
-    const words = withValues(translateLine(line.words, verbNames(table)));
+    const words = withValues(await inOurWords(line.words));
     isDebug = words.includes('--debug');
     exitCode = await parse({ words, rest: line.rest }, early);
   } catch (error) {
@@ -56,6 +56,12 @@ export async function run(argv: readonly string[], early: EarlyFrame | null): Pr
         'Free some space or redirect it elsewhere; the output is incomplete.\n',
     );
   return lost !== null && exitCode === exit.done ? exit.failed : exitCode;
+}
+
+/** Returns the words with ours in the place of those of other agents. */
+async function inOurWords(words: readonly string[]): Promise<readonly string[]> {
+  if (!mayBeForeign(words)) return words;
+  return (await import('./foreign-line.js')).translateLine(words, verbNames(table));
 }
 
 async function parse({ words, rest }: Line, early: EarlyFrame | null): Promise<number> {

@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { translateLine } from '../../src/cli/foreign-line.js';
+import { commandWords, mayBeForeign, ownOptions, sharedOptions } from '../../src/cli/foreign-words.js';
 import { table } from '../../src/commands/table.js';
-import { foreignCommands } from '../../src/kernel/console/foreign-command-line.js';
+import { foreignCommands, foreignFlags } from '../../src/kernel/console/foreign-command-line.js';
+import { namesOf } from '../../src/kernel/console/options.js';
 import { verbNames } from '../../src/kernel/console/registration.js';
 import { agent, place, script } from './inside.js';
 
@@ -310,4 +312,16 @@ test.each([
 test('update is upgrade', async () => {
   const at = place();
   expect((await agent(at, ['update'])).stdout).toBe((await agent(at, ['upgrade'])).stdout);
+});
+
+test('a line whose words are all ours is known without the table of other agents', () => {
+  const options = foreignFlags.flatMap(({ flags }) => namesOf(flags).names);
+  expect([...sharedOptions].toSorted()).toEqual(
+    [...new Set(options.filter((name) => ownOptions.has(name)))].toSorted(),
+  );
+  const first = foreignCommands.map(({ usage }) => usage.replace(/ .*/, ''));
+  expect([...commandWords].toSorted()).toEqual([...new Set(first)].toSorted());
+  expect(options.filter((name) => !mayBeForeign([name]) || !mayBeForeign([`${name}=x`]))).toEqual([]);
+  expect(mayBeForeign(['-p', 'hi', '-m', 'a/b'])).toBe(false);
+  expect(mayBeForeign(['--help'])).toBe(false);
 });

@@ -1,5 +1,4 @@
-// The code of sub-agents. It is loaded with the first use.
-export { agentTool, findAgents, hasAgents, partsOfAgents } from './roles.js';
+// The code that runs sub-agents and settles what they left. It is loaded with the first of them.
 export { answerOpen } from './run-agent.js';
 export { SessionAgents } from './session-agents.js';
 export { settleAgents, settleTracked } from './settle-agents.js';

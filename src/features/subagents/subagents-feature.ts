@@ -1,6 +1,6 @@
 import type { Feature } from '../../kernel/console/feature.js';
 import { agentDesk } from './agent-parts.js';
-import { agentParts, loadAgents, loadNames, openAgentPart } from './subagents-start.js';
+import { agentParts, loadAgents, loadNames, loadRoles, openAgentPart } from './subagents-start.js';
 
 /** Other agents, each with a context of its own. */
 export const subagents: Feature = {
@@ -55,7 +55,7 @@ export const subagents: Feature = {
       about: 'Offer sub-agents, each with a separate context.',
       tools: ['agent'],
       load: async ({ settings }) => {
-        const { agentTool, findAgents } = await loadAgents();
+        const { agentTool, findAgents } = await loadRoles();
         const find = (): ReturnType<typeof findAgents> => findAgents(settings);
         return [agentTool(find, await find(), { timeoutMs: settings.config.agents.timeoutS * 1000 })];
       },

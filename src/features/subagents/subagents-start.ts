@@ -10,7 +10,10 @@ import type { RunHost, RunPart } from '../../kernel/console/feature.js';
 import { backgroundAgents } from '../../kernel/console/background-agents-port.js';
 import { type AgentDesk, agentDesk } from './agent-parts.js';
 
-/** Loads the code of sub-agents, which a run without any does not need. */
+/** Loads what offers sub-agents. */
+export const loadRoles = () => import('./roles-code.js');
+
+/** Loads what runs sub-agents, which a conversation without any does not need. */
 export const loadAgents = () => import('./subagents-code.js');
 
 /** Loads what lists agents, and finds their names in messages. */
@@ -24,7 +27,7 @@ export async function openAgentPart({ settings, options, parts, registry }: RunH
     settle: async (session, end) =>
       desk.agents.has(session.id) ? await (await loadAgents()).settleAgents(desk, session, end) : end,
   });
-  const find = async () => (registry.get('agent') ? (await (await loadAgents()).findAgents(settings)).agents : []);
+  const find = async () => (registry.get('agent') ? (await (await loadRoles()).findAgents(settings)).agents : []);
   return {
     expand: async (message) =>
       /^[^/$]/.test(message) && registry.get('agent') && /(?:^|[\s(])@/.test(message)
@@ -77,11 +80,11 @@ async function areOffered(settings: TrustedHere, chosen: string | boolean | unde
   if (typeof chosen === 'string' && /-\s*agents?\s*(?:,|$)/.test(chosen)) return false;
   if (settings.givenAgents !== undefined) return true;
   const places = await countingPlaces(settings, 'agents');
-  return places.length > 0 && (await loadAgents()).hasAgents(places);
+  return places.length > 0 && (await loadRoles()).hasAgents(places);
 }
 
 /** Returns the agents of a project. */
 export async function agentParts(here: Here): Promise<readonly ProjectPart[]> {
   const agents = projectPlaces(here, 'agents');
-  return agents.length === 0 ? [] : (await loadAgents()).partsOfAgents(agents);
+  return agents.length === 0 ? [] : (await loadRoles()).partsOfAgents(agents);
 }
