@@ -12,7 +12,7 @@ import type { ReadRule } from './claude-rules.js';
 import { type NamedDirectory, ownDirectories } from './extra-directories.js';
 import type { Notice } from '../kernel/console/run-settings.js';
 import { notTrusted } from '../kernel/console/listed-files.js';
-import { loadPermissions } from './open-policy.js';
+import { loadRules } from './open-policy.js';
 
 /** A permission rule in the settings of Claude Code. */
 export interface ClaudeRule {
@@ -124,7 +124,7 @@ async function readRuleText(
   { cwd }: Pick<Here, 'cwd'>,
 ): Promise<ReadRule | null> {
   if (typeof text !== 'string') return null;
-  const { readClaudeRule } = await loadPermissions();
+  const { readClaudeRule } = await loadRules();
   return readClaudeRule(text, list, { cwd, folder: dirname(dirname(path)) });
 }
 

@@ -4,7 +4,7 @@ import type { Rule, RuleList } from '../kernel/core/policy.js';
 import { entriesOf } from '../kernel/core/lists.js';
 import { isServerPattern } from '../kernel/core/tool-patterns.js';
 import { hasSubject } from '../kernel/core/call-subject.js';
-import { ourName, ruledTools } from '../kernel/tools/claude-dialect.js';
+import { ourName, ruledTools } from '../kernel/tools/claude-names.js';
 import { refusedAllow } from '../kernel/permissions/rules.js';
 
 /** The folders that paths in a rule start in. */

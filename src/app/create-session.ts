@@ -44,7 +44,7 @@ import type { Owner } from './live/owner-host.js';
 import { openPictures, type Pictures } from '../kernel/console/pictures.js';
 import { provided } from './features.js';
 import { keepMode, modeChange } from './kept-mode.js';
-import { loadPermissions, openPolicy, policyElsewhere } from './open-policy.js';
+import { loadRules, openPolicy, policyElsewhere } from './open-policy.js';
 import type { SwitchablePolicy } from '../kernel/console/run-settings.js';
 import { openRunSandbox, openToolbox, type RunSandbox, type RunTools } from './open-tools.js';
 import { createRoleChoices, openRoleModels, type RoleModels } from './role-models.js';
@@ -148,7 +148,7 @@ async function openAllowed(
   { allowedTools: allow = [], askTools: ask = [], disallowedTools: deny = [] }: RootOptions,
 ): Promise<AllowedTools> {
   if (allow.length + ask.length + deny.length === 0) return { settings, notices: () => [] };
-  return (await loadPermissions()).withRunRules(settings, {
+  return (await loadRules()).withRunRules(settings, {
     allow: allow.join(','),
     ask: ask.join(','),
     deny: deny.join(','),

@@ -22,6 +22,7 @@ import type { Settings, SwitchablePolicy } from '../kernel/console/run-settings.
 
 /** Loads the code of permissions, which a session without calls does not need. */
 export const loadPermissions = () => import('./permission-code.js');
+export const loadRules = () => import('./rules-code.js');
 
 type PolicySource = Pick<Settings, 'config' | 'cwd' | 'directories' | 'env' | 'home' | 'loaded' | 'ephemeral'>;
 
@@ -37,7 +38,7 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
     loadOnce(() => loadPolicy(settings, { approval: mode, rules: rulesNow(), planning, sandbox }));
   let policy = loaded();
   const changeRules: SwitchablePolicy['changeRules'] = async (list, change) => {
-    const { keepRules } = await loadPermissions();
+    const { keepRules } = await loadRules();
     const { own, next, kept } = await keepRules(settings, list, change);
     rules = { ...rules, [list]: withoutRules(rules[list], own).concat(next) };
     policy = loaded();

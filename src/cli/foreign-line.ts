@@ -7,7 +7,7 @@ import {
 } from '../kernel/console/foreign-command-line.js';
 import { addAll } from '../kernel/core/lists.js';
 import { namesOf } from '../kernel/console/options.js';
-import { ourName } from '../kernel/tools/claude-dialect.js';
+import { ourName } from '../kernel/tools/claude-names.js';
 import { ownOptions } from './foreign-words.js';
 
 /** A word of the command line in our form. `isOperand`: it is no option and no value of one. */

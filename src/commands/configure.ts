@@ -1,6 +1,6 @@
 import { features } from '../app/features.js';
 import { addAll, largestOf } from '../kernel/core/lists.js';
-import { ourName } from '../kernel/tools/claude-dialect.js';
+import { ourName } from '../kernel/tools/claude-names.js';
 import { type Origin, originRank, parseText, unknownKeyProblem, valueAt } from '../kernel/config/layers.js';
 import { loadConfig, type LoadedConfig, type LoadOptions } from '../kernel/config/load.js';
 import {

@@ -4,7 +4,7 @@ import { matchesTool } from '../../kernel/core/tool-patterns.js';
 import type { HookedCall } from '../../kernel/core/hooks.js';
 import { compileGlob } from '../../kernel/tools/search/compiled-glob.js';
 import { hasSubject, subjectOf } from '../../kernel/core/call-subject.js';
-import { ruledTools, theirNames } from '../../kernel/tools/claude-dialect.js';
+import { ruledTools, theirNames } from '../../kernel/tools/claude-names.js';
 
 /** The folders that the patterns of a hook start in. */
 interface PatternRoots {

@@ -16,7 +16,7 @@ import type { Denial, RecordedChanges, SubagentRequest, ToolOutcome } from '../.
 import type { AgentHost, AgentModel, AgentPlace } from '../../kernel/console/feature.js';
 import type { OpenedSession, Settings } from '../../kernel/console/run-settings.js';
 import { directoryId } from '../../kernel/disk/directory-id.js';
-import { theirNames } from '../../kernel/tools/claude-dialect.js';
+import { theirNames } from '../../kernel/tools/claude-names.js';
 import { counted, failed, succeeded } from '../../kernel/tools/define-tool.js';
 import { createSubsetRegistry } from '../../kernel/tools/registry.js';
 import { trackedAgents } from './agent-log.js';

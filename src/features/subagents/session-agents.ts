@@ -8,7 +8,7 @@ import type { AgentHost } from '../../kernel/console/feature.js';
 import { isError } from '../../kernel/core/envelope.js';
 import { firstLine } from '../../kernel/core/text.js';
 import type { BoundCall, SubagentRequest, ToolOutcome } from '../../kernel/core/tool.js';
-import { theirNames } from '../../kernel/tools/claude-dialect.js';
+import { theirNames } from '../../kernel/tools/claude-names.js';
 import { failed, succeeded } from '../../kernel/tools/define-tool.js';
 import {
   adoptWorktree,

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'vitest';
 import { agentsIn, toolsOf } from '../../../src/features/subagents/roles.js';
-import { theirNames } from '../../../src/kernel/tools/claude-dialect.js';
+import { theirNames } from '../../../src/kernel/tools/claude-names.js';
 import { builtinTools } from '../../../src/kernel/tools/builtin.js';
 import { processes, toolOptions } from '../../kernel/tools/workbench.js';
 import { expectReadings, formsFolder, useOf } from '../../brought-forms.js';
