@@ -15,7 +15,6 @@ import type { ReplHandle, ReplOptions, ReplTerminal } from '../../ui/repl-option
 import type { SessionTurns } from '../../ui/session-turns.js';
 import type { Status, ReplSessions } from './current-session.js';
 import type { ProcessLife } from './process-life.js';
-import { startPlainRepl } from './plain-repl.js';
 import { createHistoryFile, type HistoryFile, unwritten } from './saved-input.js';
 import { type CommandSessions, type Keep, offerPlanTool, replCommands } from './session-commands.js';
 import type { Screens } from './screens.js';
@@ -199,6 +198,6 @@ async function listFiles({ settings, policy }: Run, menus: readonly Menu[]): Pro
 /** Loads the REPL for a terminal: with Ink where there are escape sequences, else line by line. What it gives starts at
  * once; `onExit` is called when it has ended and the terminal is as it was. */
 export async function loadRepl(plain: boolean): Promise<(options: ReplOptions) => ReplHandle> {
-  if (plain) return startPlainRepl;
+  if (plain) return (await import('./plain-repl.js')).startPlainRepl;
   return (await import('../../ui/screen-repl.js')).startScreenRepl;
 }
