@@ -23,7 +23,7 @@ export const sharedOptions: ReadonlySet<string> = new Set(
 export const commandWords: ReadonlySet<string> = new Set(
   (
     'exec e run resume fork session delete archive export apply auth login setup-token config features auto-mode plugin ' +
-    'plugins extensions skill mcp mcp-server agent update install migrate-installer uninstall remote-control web attach ' +
+    'plugins extensions skill mcp mcp-server agent update install migrate-installer uninstall remote-control web ' +
     'app-server cloud sandbox github pr unarchive a providers project ultrareview gateway hooks list debug app ' +
     'exec-server responses-api-proxy execpolicy console db'
   ).split(' '),
