@@ -181,7 +181,7 @@ export function createRank(): Rank {
     const found = fuzzysort
       .go(withoutAccents(query), entries, { key: 'text', limit: mostMatches })
       .map((result) => result.obj.index);
-    // A name that was typed whole comes before longer names, whatever stands behind it.
+    // A name that was typed whole comes before longer names, whatever follows it.
     const isWhole = (index: number): boolean => `${folded[index] ?? ''} `.startsWith(`${name} `);
     return [...found.filter(isWhole), ...found.filter((index) => !isWhole(index))];
   };
