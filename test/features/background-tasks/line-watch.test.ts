@@ -94,7 +94,8 @@ test('output that comes too fast is left out, never the last of it, and is count
 });
 
 test('an expression that never comes to an end holds nothing up and ends the watch', async () => {
-  const { add, found, next, isTooSlow } = watch(/^(a+)+$/);
+  // The engine that never backtracks, which the program switches on, takes no flag `i`.
+  const { add, found, next, isTooSlow } = watch(/^(a+)+$/i);
   const end = next();
   add(`${'a'.repeat(60)}b\n`);
   const before = performance.now();
