@@ -40,6 +40,8 @@ export const notDoubled: Readonly<Record<string, string>> = {
   'another agent': 'they are commands of Claude Code and Codex, which a clone does not have',
   'an account at a cloud':
     'they sign in at Azure, Amazon or Google; tests of these providers start servers of their own',
+  'a session in another process':
+    'the program starts itself again, which the worker of a test cannot; attach.e2e.ts runs them',
   'the web': 'DuckDuckGo and example.com are at fixed addresses on the web',
   'a plugin on GitHub':
     'they fetch from GitHub; plugins.test.ts adds, updates and removes plugins of repositories here',
