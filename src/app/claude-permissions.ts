@@ -101,7 +101,7 @@ function namedDirectories(
 ): { readonly directories: readonly ClaudeDirectory[]; readonly problems: readonly string[] } {
   const all: readonly unknown[] = Array.isArray(named) ? named : [named];
   const isName = (text: unknown): text is string => typeof text === 'string' && text.trim() !== '';
-  // Those of a project start at its folder, those of the user where the session does.
+  // Relative paths start at the folder of the project; in the user's file, at the directory of the session.
   const from = origin === 'project' ? dirname(dirname(path)) : cwd;
   return {
     directories: all.filter(isName).map((text) => {

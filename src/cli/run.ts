@@ -130,7 +130,8 @@ function describeFailure(error: unknown, debug: boolean): { readonly text: strin
   const failure = error instanceof CliError ? error : null;
   const { message, hint } = failure ??
     storeProblem(error) ??
-    missingPart(error) ?? {
+    missingPart(error) ??
+    diskProblem(error) ?? {
       message: error instanceof Error ? error.message : String(error),
       hint: 'This is a bug in agent. Run again with --debug for a stack trace.',
     };
@@ -140,6 +141,21 @@ function describeFailure(error: unknown, debug: boolean): { readonly text: strin
 
 function storeProblem(error: unknown): { readonly message: string; readonly hint: string } | null {
   return error instanceof StoreError && error.hint !== '' ? error : null;
+}
+
+/** The advice for each error of the system that keeps a file from being written. */
+const diskHints: Readonly<Record<string, string>> = {
+  ENOSPC: 'The disk is full: free some space and run the command again.',
+  EDQUOT: 'Your quota on this disk is used up: free some space and run the command again.',
+  EFBIG: 'The system allows no larger file (ulimit -f shows the limit).',
+  EROFS: 'The file system is read-only: set AGENT_HOME to a directory that can be written.',
+  EACCES: 'Make the file and its directory writable, or set AGENT_HOME to a directory that is.',
+};
+
+function diskProblem(error: unknown): { readonly message: string; readonly hint: string } | null {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const hint = Object.hasOwn(diskHints, code) ? diskHints[code] : undefined;
+  return hint === undefined || !(error instanceof Error) ? null : { message: error.message, hint };
 }
 
 export interface ProgramOptions {

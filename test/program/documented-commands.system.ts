@@ -72,6 +72,20 @@ test('each command that a page shows has options and verbs that exist', () => {
   expect(documented.length).toBeGreaterThan(100);
 });
 
+/** Pages about the commands of other agents. */
+const aboutOthers = /other-agents\.md$/;
+
+test('each command that a page names in a sentence exists', () => {
+  const named = pages
+    .filter((page) => !aboutOthers.test(page))
+    .flatMap((page) =>
+      [...readFileSync(join(root, page), 'utf8').matchAll(/`agent ([a-z][a-z-]*)(?=[ `])/g)].map(
+        ([, verb = '']) => verb,
+      ),
+    );
+  expect([...new Set(named)].filter((verb) => !verbs.includes(verb))).toEqual([]);
+});
+
 test('each script that a page runs is in package.json', () => {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: object };
   const named = pages.flatMap((page) =>

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, watch, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { agent, binary, place, type Place } from '../e2e/program.js';
@@ -71,19 +71,31 @@ test('/config that is killed at any moment leaves the settings as they were or a
   expect([undone.code, undone.stderr, read(file).models]).toEqual([0, '', models]);
 });
 
-test('where the disk takes only a part of the settings, they stay as they were and the command says so', async () => {
-  const { at, file } = withSettings();
-  const before = readFileSync(file, 'utf8');
-  // A limit of the size of files is met in the middle of the text, as a full disk is.
-  const limit = `ulimit -f 64; exec "$0" "$@"`;
-  const run = spawn('bash', ['-c', limit, process.execPath, binary, 'config', 'set', 'exec.timeout_s', '9'], {
+/** Runs a command with a limit of the size of files, which is met in the middle of a text, as a full disk is. */
+async function withSmallFiles(at: Place, args: readonly string[]): Promise<{ code: number | null; stderr: string }> {
+  const run = spawn('bash', ['-c', 'ulimit -f 64; exec "$0" "$@"', process.execPath, binary, ...args], {
     ...{ cwd: at.work, env: at.env },
   });
   let stderr = '';
   run.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
   });
-  const code = await new Promise((resolve) => run.on('close', resolve));
-  expect([code, readFileSync(file, 'utf8')]).toEqual([expect.any(Number), before]);
-  expect([code === 0, stderr]).toEqual([false, expect.stringMatching(/could not|cannot|EFBIG|too large/i)]);
+  const code = await new Promise<number | null>((resolve) => run.on('close', resolve));
+  return { code, stderr };
+}
+
+test('where the disk takes only a part of a file, it stays as it was and the command says so', async () => {
+  const { at, file } = withSettings();
+  const before = readFileSync(file, 'utf8');
+  const set = await withSmallFiles(at, ['config', 'set', 'exec.timeout_s', '9']);
+  expect([set.code, readFileSync(file, 'utf8')]).toEqual([1, before]);
+  expect(set.stderr).toMatch(/could not|cannot|EFBIG|too large/i);
+
+  const servers = join(dirname(file), 'mcp.json');
+  const others = { mcpServers: { other: { command: 'x'.repeat(80_000) } } };
+  writeFileSync(servers, JSON.stringify(others));
+  const add = await withSmallFiles(at, ['mcp', 'add', 'files', '--', 'node', 'server.mjs']);
+  expect([add.code, JSON.parse(readFileSync(servers, 'utf8'))]).toEqual([1, others]);
+  expect(add.stderr).toMatch(/EFBIG|could not/);
+  expect(add.stderr).not.toContain('bug');
 });

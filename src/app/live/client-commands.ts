@@ -1,15 +1,15 @@
 import type { AnswerSource } from '../../kernel/core/event.js';
 import type { PermissionAnswer, Question } from '../../kernel/core/policy.js';
-import type { KeptMessage, SessionPort } from '../../kernel/core/session-port.js';
+import type { KeptMessage } from '../../kernel/core/session-port.js';
 import { clientTexts } from './client-texts.js';
 import type { ClientMessage, Done } from './messages.js';
-import type { OwnerHost, OwnerParts } from './owner-host.js';
+import type { OwnedSession, OwnerHost, OwnerParts } from './owner-host.js';
 import type { MessageDelivery } from './message-delivery.js';
 import type { OwnedState } from './session-state.js';
 
 /** A session, and what the process that runs it has for clients. */
 export interface Owned {
-  readonly session: SessionPort;
+  readonly session: OwnedSession;
   readonly state: OwnedState;
   readonly parts: OwnerParts;
   readonly host: () => OwnerHost;
@@ -60,7 +60,7 @@ function toPermission(
 
 /** Does what clients ask for. */
 export class ClientCommands {
-  readonly #session: SessionPort;
+  readonly #session: OwnedSession;
   readonly #state: OwnedState;
   readonly #parts: OwnerParts;
   readonly #host: () => OwnerHost;
@@ -101,7 +101,7 @@ export class ClientCommands {
       return failed(`The message could not be saved: ${why}`);
     });
     this.#done.set(ref, answer);
-    // What was refused may be sent again.
+    // A client may send a refused message again.
     void answer.then(({ problem }) => {
       if (problem !== undefined) this.#done.delete(ref);
     });

@@ -1,6 +1,6 @@
 import { knownEvent } from '../../kernel/core/event.js';
-import type { AgentEvent, KeptMessage, SessionPort } from '../../kernel/core/session-port.js';
-import type { OwnerHost, OwnerParts } from './owner-host.js';
+import type { AgentEvent, KeptMessage } from '../../kernel/core/session-port.js';
+import type { OwnedSession, OwnerHost, OwnerParts } from './owner-host.js';
 
 /** The outcome of a message: it reached the session, it waits on the disk for the next opening, or neither. */
 export type Delivery = 'delivered' | 'kept' | 'refused';
@@ -12,7 +12,7 @@ const longestFirstEventMs = 10_000;
  * delivered, and leaves the disk once an event has it. A message that a hook held back has no event, so it is delivered
  * again at the next opening. */
 export class MessageDelivery {
-  readonly #session: SessionPort;
+  readonly #session: OwnedSession;
   readonly #parts: OwnerParts;
   readonly #host: () => OwnerHost;
   /** The messages that reached the session in this process. */
@@ -20,7 +20,7 @@ export class MessageDelivery {
   readonly #recorded = new Set<string>();
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(session: SessionPort, parts: OwnerParts, host: () => OwnerHost) {
+  constructor(session: OwnedSession, parts: OwnerParts, host: () => OwnerHost) {
     this.#session = session;
     this.#parts = parts;
     this.#host = host;

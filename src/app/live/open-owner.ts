@@ -1,9 +1,8 @@
 import { chmodSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { loadOnce, type Log } from '../../kernel/core/runtime.js';
-import type { SessionPort } from '../../kernel/core/session-port.js';
 import type { MessageDelivery } from './message-delivery.js';
-import type { Owner, OwnerHost, OwnerParts } from './owner-host.js';
+import type { OwnedSession, Owner, OwnerHost, OwnerParts } from './owner-host.js';
 import type { OwnerServer } from './owner-server.js';
 import { OwnedState } from './session-state.js';
 import { makePrivateFolder, socketFolders, socketPath } from './socket-path.js';
@@ -21,7 +20,7 @@ const noOwner: Owner = {
 
 /** Opens a session to other processes of the same user: they follow it, send messages, answer its questions, and end
  * it. Nothing is loaded before the first client comes. */
-export function openOwner(session: SessionPort, parts: OwnerParts): Owner {
+export function openOwner(session: OwnedSession, parts: OwnerParts): Owner {
   const { ephemeral, log, config } = parts.settings;
   if (ephemeral) return noOwner;
   const state = new OwnedState(session);

@@ -1,6 +1,6 @@
 import type { Settings } from '../../kernel/console/run-settings.js';
-import type { QueuedMessage } from '../../kernel/core/session-port.js';
-import type { SessionLog, SessionCatalogue, SessionRow } from '../../kernel/core/store.js';
+import type { QueuedMessage, SessionPort } from '../../kernel/core/session-port.js';
+import type { SessionLog, SessionRow } from '../../kernel/core/store.js';
 import type { Hello, OwnerMessage } from './messages.js';
 
 /** A client that is connected to the owner. */
@@ -45,9 +45,20 @@ export interface Owner {
   close(): void;
 }
 
+/** A session, as its owner uses it. */
+export type OwnedSession = Pick<
+  SessionPort,
+  'id' | 'cwd' | 'ref' | 'busy' | 'events' | 'answer' | 'interrupt' | 'enqueue' | 'takeQueue' | 'subscribe'
+>;
+
 /** The parts of a run that the owner uses. */
 export interface OwnerParts {
-  readonly settings: Pick<Settings, 'config' | 'ephemeral' | 'log' | 'guard'>;
-  readonly store: SessionLog & Pick<SessionCatalogue, 'session'>;
-  readonly row: SessionRow;
+  readonly settings: Pick<Settings, 'ephemeral' | 'log'> & {
+    readonly config: { readonly files: { readonly data: string } };
+    readonly guard: Pick<Settings['guard'], 'text'>;
+  };
+  readonly store: Pick<SessionLog, 'keepMessage' | 'keptMessages' | 'dropMessage'> & {
+    session(id: string): Promise<Pick<SessionRow, 'title'> | null>;
+  };
+  readonly row: Pick<SessionRow, 'id' | 'title'>;
 }

@@ -3,14 +3,14 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { knownEvent, typedText } from '../../kernel/core/event.js';
 import { isRecord } from '../../kernel/core/json.js';
 import type { Question } from '../../kernel/core/policy.js';
-import type { AgentEvent, SessionPort } from '../../kernel/core/session-port.js';
+import type { AgentEvent } from '../../kernel/core/session-port.js';
 import { firstLine, tailBytes } from '../../kernel/core/text.js';
 import { ClientCommands, isCommand, type Owned } from './client-commands.js';
 import { clientTexts } from './client-texts.js';
 import { onLines, parseMessage, toLine } from './lines.js';
 import type { Hello, OwnerFacts, OwnerMessage, OwnerState } from './messages.js';
 import { ClientConnection } from './client-connection.js';
-import type { OwnerHost, OwnerParts } from './owner-host.js';
+import type { OwnedSession, OwnerHost, OwnerParts } from './owner-host.js';
 import { endsText, type OwnedState } from './session-state.js';
 
 /** Followers get all that happens within this time in one piece. */
@@ -44,7 +44,7 @@ function isFollower(client: ClientConnection): boolean {
 
 /** The clients of a session. */
 export class OwnerServer {
-  readonly #session: SessionPort;
+  readonly #session: OwnedSession;
   readonly #state: OwnedState;
   readonly #parts: OwnerParts;
   readonly #host: () => OwnerHost;
@@ -258,7 +258,7 @@ function toCount(value: unknown, otherwise: number): number {
   return typeof value === 'number' && Number.isInteger(value) && value > 0 && value < 10_000 ? value : otherwise;
 }
 
-function firstPrompt(session: SessionPort): string | null {
+function firstPrompt(session: OwnedSession): string | null {
   for (const raw of session.events()) {
     const event = raw.kind === 'user' ? knownEvent(raw) : null;
     const typed = event?.kind === 'user' ? typedText(event) : null;

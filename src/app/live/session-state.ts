@@ -1,7 +1,8 @@
 import type { Event } from '../../kernel/core/event.js';
 import type { Question } from '../../kernel/core/policy.js';
-import type { AgentEvent, SessionPort } from '../../kernel/core/session-port.js';
+import type { AgentEvent } from '../../kernel/core/session-port.js';
 import type { SessionState } from './messages.js';
+import type { OwnedSession } from './owner-host.js';
 
 /** Returns true if the event holds the text that streamed before it, or follows that text. */
 export function endsText({ kind }: Pick<Event, 'kind'>): boolean {
@@ -13,7 +14,7 @@ export class OwnedState {
   readonly questions = new Map<string, Question>();
   /** The digests of questions that were answered, by their ids. */
   readonly answered = new Set<string>();
-  readonly #session: SessionPort;
+  readonly #session: OwnedSession;
   readonly #forms = new Set<string>();
   /** The answer that is not recorded yet. */
   #text: string[] = [];
@@ -22,7 +23,7 @@ export class OwnedState {
   #state: SessionState = 'idle';
   #sinceMs = Date.now();
 
-  constructor(session: SessionPort) {
+  constructor(session: OwnedSession) {
     this.#session = session;
   }
 

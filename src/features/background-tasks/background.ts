@@ -24,7 +24,7 @@ export interface Job {
 /** A message about lines of a job that match. */
 export interface Wake {
   readonly lines: number;
-  /** `joined`: a turn that ran already got it. `note`: it waits for the next message, because nobody is there. */
+  /** `joined`: a turn that ran already got it. `note`: it waits for the next message, because no front end can begin a turn. */
   readonly how: 'turn' | 'joined' | 'note';
   /** The cost of the turn that it started, in USD; null where the price is not known or the turn is not over. */
   costUsd: number | null;
@@ -34,7 +34,7 @@ export interface Wake {
 interface JobListener {
   /** Called for each end that no call waits for. */
   ended(job: Job, lastWords: string): void;
-  /** Loads what reports the lines of jobs, and their ends. Absent: lines wake nobody. */
+  /** Loads what reports the lines of jobs, and their ends. Absent: no line wakes the model. */
   waker?(): Promise<Waker>;
 }
 
@@ -113,7 +113,7 @@ interface Run {
   readonly stop: AbortController;
   readonly result: Promise<ProcessResult>;
   readonly terminal: JobTerminal | null;
-  /** Null where its lines wake nobody. */
+  /** Null where no line of it wakes the model. */
   readonly wakeOn: RegExp | null;
   watch: LineWatch | null;
   left: LeftProcesses | null;
@@ -393,7 +393,7 @@ class RunningJobs implements Jobs {
     });
     this.#entries.set(id, entry);
     this.#forgetOld();
-    // Without its code, a job is one whose lines wake nobody.
+    // Without its code, no line of a job wakes the model.
     const watching = entry.wakeOn ? this.#watch(entry, entry.wakeOn).catch(() => undefined) : null;
     void this.#follow(entry, watching).then(onEnded);
     return entry;

@@ -76,7 +76,7 @@ class SessionWaker implements Waker {
 
   ended(job: Job, lastWords: string): void {
     const note = endNote(job, lastWords);
-    // What you stop yourself starts nothing.
+    // A task that the user stopped begins no turn.
     if (job.end?.killed === true || this.#isQuiet()) {
       this.#waiting.delete(job.id);
       addNote(this.#d.session, note);

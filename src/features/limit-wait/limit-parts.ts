@@ -3,7 +3,7 @@ import { PartKey } from '../../kernel/console/parts.js';
 
 /** The rules of a run for usage limits. */
 export interface LimitRules {
-  /** `ask`: the user is asked in a REPL, and elsewhere nobody waits. */
+  /** `ask`: the user is asked in a REPL, and other runs do not wait. */
   readonly wait: 'ask' | 'always' | 'never';
   /** Milliseconds; null: as long as a limit takes. Without a user. */
   readonly longestMs: number;

@@ -75,7 +75,7 @@ async function askForMerge(
   return {
     problem:
       answer.answer === 'unavailable'
-        ? `it needs approval, and nobody can be asked: ${reasons.join('; ')}.`
+        ? `it needs approval, and no user can be asked: ${reasons.join('; ')}.`
         : 'the user does not want it merged now.',
   };
 }

@@ -98,7 +98,7 @@ interface Merging {
   readonly source: GitPlace;
   readonly commit: string;
   readonly worktree: AgentWorktree;
-  /** Of the agent, for the markers. */
+  /** The agent's name, for the conflict markers. */
   readonly name: string;
 }
 

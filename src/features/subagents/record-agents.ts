@@ -1,4 +1,5 @@
 import type { AgentCall, TurnDeps } from '../../kernel/agent/dependencies.js';
+import { changesData } from '../../kernel/agent/file-history.js';
 import type { Recorder } from '../../kernel/agent/recorder.js';
 import { isError } from '../../kernel/core/envelope.js';
 import type { AgentOutcome, AgentWorktree } from '../../kernel/core/event.js';
@@ -111,10 +112,11 @@ function howEnded({ outcome: { envelope }, wasStopped }: Ending): AgentOutcome {
 /** Records what an agent in the background changed in the directory of the session, as a call that can be undone. */
 export async function recordChanges(
   agent: TrackedAgent,
-  { changes, folders = [], unwatched }: RecordedChanges,
+  recorded: RecordedChanges,
   record: Pick<Recorder, 'append' | 'events'>,
 ): Promise<void> {
-  if (changes.length + folders.length === 0) return;
+  const changes = changesData(recorded);
+  if (!changes.changes && !changes.folders) return;
   const id = `agent_${record.events().length + 1}`;
   const made = { name: 'agent', arguments: JSON.stringify({ agent: agent.agent, description: agent.description }) };
   await record.append({
@@ -132,9 +134,7 @@ export async function recordChanges(
       output: JSON.stringify({ output }),
       success: true,
       duration_ms: 0,
-      changes,
-      ...(folders.length > 0 ? { folders } : {}),
-      ...(unwatched === undefined ? {} : { unwatched }),
+      ...changes,
     },
   });
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { parseJson } from '../../kernel/core/json.js';
-import { netChanges } from '../../kernel/agent/file-history.js';
+import { changesData, netChanges } from '../../kernel/agent/file-history.js';
 import { addUsage, noUsage, spentUsd } from '../../kernel/agent/budget.js';
 import type { AgentCall, ApprovalDeps, TurnDeps } from '../../kernel/agent/dependencies.js';
 import { createSession, interruptedResult, type Session, type SessionParts } from '../../kernel/agent/session.js';
@@ -505,16 +505,8 @@ export async function answerOpen(
     );
     const said = `${interruptedRunning.error} Its work so far is saved: continue it with resume "${child.id}".`;
     const result = interruptedResult(call, errorEnvelope('interrupted', said, { agent_session_id: child.id }));
-    const { changes, folders = [], unwatched } = netChanges(isApart ? [] : sinceLastPrompt(events));
-    await session.append({
-      ...result,
-      data: {
-        ...result.data,
-        ...(changes.length > 0 ? { changes } : {}),
-        ...(folders.length > 0 ? { folders } : {}),
-        ...(unwatched === undefined ? {} : { unwatched }),
-      },
-    });
+    const changes = changesData(netChanges(isApart ? [] : sinceLastPrompt(events)));
+    await session.append({ ...result, data: { ...result.data, ...changes } });
   }
 }
 

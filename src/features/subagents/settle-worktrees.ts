@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { captureChanges } from '../../kernel/agent/file-history.js';
+import { captureChanges, changesData } from '../../kernel/agent/file-history.js';
 import type { Recorder } from '../../kernel/agent/recorder.js';
 import {
   type AgentData,
@@ -132,9 +132,7 @@ async function recordMerge(
         output: JSON.stringify({ output }),
         success: true,
         duration_ms: 0,
-        changes: captured.changes,
-        ...(captured.folders.length > 0 ? { folders: captured.folders } : {}),
-        ...(captured.unwatched === undefined ? {} : { unwatched: captured.unwatched }),
+        ...changesData(captured),
         ...(diff === '' ? {} : { diff }),
         decided_by: decidedBy,
       },

@@ -163,7 +163,7 @@ class Client {
             : { type: 'refused', text: message.text },
         );
         break;
-      default: // What followers get.
+      default: // Messages for followers.
     }
   }
 

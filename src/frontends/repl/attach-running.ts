@@ -170,7 +170,7 @@ async function chosenOwner({ cwd }: Settings, owners: readonly OwnerFacts[]): Pr
       `${index + 1}  ${shortId(id)}  ${state.replaceAll('_', ' ')}  ${title ?? '(no title)'}  ${folder}`,
   );
   printError(`${rows.join('\n')}\n`);
-  const answer = (await askLine(`Which one? [1-${offered.length}] `)).trim();
+  const answer = (await askLine('Number of the session: ')).trim();
   const chosen = offered[Number(answer) - 1];
   if (chosen) return chosen.session_id;
   throw new CliError(exit.usage, `\`${answer}\` is not in the list`, 'Name the session: agent attach <id>.');

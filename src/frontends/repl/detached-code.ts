@@ -1,3 +1,3 @@
-// What is needed once a session continues without its terminal. It is loaded together.
+// The code for a session that continues without its terminal.
 export { detachHere, handOver, leaveHere } from './detach.js';
 export { runInBackground, startDetached } from './start-detached.js';

@@ -11,7 +11,7 @@ interface Parts {
   readonly tell: (said: DesktopNotification) => void;
 }
 
-/** Denies what nobody has approved in time, where a time is set. Notifies the user of a question that no terminal
+/** Denies calls that are not approved in time, where a time is set. Notifies the user of a question that no terminal
  * shows. */
 export function followQuestions({
   config,

@@ -292,7 +292,7 @@ class PlainRepl implements ReplHandle {
   }
 
   #item(item: TranscriptItem): void {
-    // What was typed here is on the screen already.
+    // A message that was typed here is on the screen already.
     if (item.type === 'user' && item.from === undefined) return;
     if (item.type !== 'assistant') {
       this.#lines(itemLines(item, this.#style));

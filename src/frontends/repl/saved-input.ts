@@ -247,7 +247,7 @@ export function createSavedQueue(
     store
       .setQueue(
         sessionId,
-        // What other processes sent is on the disk until an event has it.
+        // Messages of other processes stay on the disk until an event has them.
         queue
           .filter((message) => !isFromElsewhere(message))
           .map(({ screen: _here, ...message }) => ({ ...message, text: mask(message.text) })),

@@ -5,7 +5,7 @@ import type { ReplHandle, ReplOptions } from '../../ui/repl-options.js';
 type Start = (options: ReplOptions) => ReplHandle;
 type Level = Parameters<ReplNotices['notice']>[0];
 
-/** More notices than these are not kept while nobody sees them; the oldest go. */
+/** The most notices that are kept while no screen is open; the oldest are dropped. */
 const mostUnseen = 50;
 
 /** The screens of a process, as one: what is said comes to all of them. The next one

@@ -184,7 +184,7 @@ interface OpenFeed {
   timer: NodeJS.Timeout | null;
 }
 
-/** A session that nobody uses any more is followed for this time: a client that lost its connection comes again. */
+/** A session without clients is followed for this time: a client that lost its connection comes again. */
 const lingerMs = 5000;
 
 /** The sessions that are followed, each once for all who do. */

@@ -193,7 +193,7 @@ export interface TurnDeps extends DispatchDeps {
   /** Absent: a usage limit ends the turn. */
   readonly waitForLimit?: WaitForLimit;
   /** The same at the end of a turn, if a message of another process is among them: the turn continues with it, because there
-   * may be nobody who begins another one. */
+   * may be no front end that begins another one. */
   readonly takeLate: () => readonly QueuedMessage[];
   /** Takes the notes for the model that arrived during the turn. */
   readonly takeNotes: () => readonly string[];

@@ -5,6 +5,7 @@ import {
   type FolderData,
   knownEvent,
   type KnownEvent,
+  type ToolResultData,
 } from '../core/event.js';
 import type { ChangeCapture, WatchedChange, WatchReport } from '../core/file-changes.js';
 import type { Blob, DirectoryMove } from '../core/store.js';
@@ -214,6 +215,18 @@ export function netChanges(events: readonly Event[]): RecordedChanges {
   const reasons = new Set(sets.flatMap((set) => set.unwatched ?? []));
   const unwatched = reasons.size > 0 ? [...reasons].join('; ') : undefined;
   return { changes, ...(folders.length > 0 ? { folders } : {}), ...(unwatched ? { unwatched } : {}) };
+}
+
+/** Returns the fields of a result that has these changes. What is empty is left out. */
+export function changesData(
+  recorded: RecordedChanges | undefined,
+): Pick<ToolResultData, 'changes' | 'folders' | 'unwatched'> {
+  const { changes = [], folders = [], unwatched } = recorded ?? {};
+  return {
+    ...(changes.length > 0 ? { changes } : {}),
+    ...(folders.length > 0 ? { folders } : {}),
+    ...(unwatched === undefined ? {} : { unwatched }),
+  };
 }
 
 function netFolders(changes: readonly FolderData[]): readonly FolderData[] {

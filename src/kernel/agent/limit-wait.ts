@@ -25,7 +25,7 @@ export interface LimitedSession {
   readonly emit: (event: AgentEvent) => void;
   /** The model of the next request. */
   readonly ref: () => ModelRef;
-  /** Absent: there is nobody to ask. */
+  /** Absent: no user can be asked. */
   readonly putForm?: (form: Form, signal: AbortSignal) => Promise<FormAnswer>;
   /** `now`: Unix milliseconds. */
   readonly host: { readonly now: () => number; readonly schedule: Schedule };

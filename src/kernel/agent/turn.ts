@@ -1,5 +1,6 @@
 import { addAll } from '../core/lists.js';
 import { type Envelope, errorEnvelope, type ErrorEnvelope, isError } from '../core/envelope.js';
+import { changesData } from './file-history.js';
 import type { CallExtra, ToolCallData, ToolResultData } from '../core/event.js';
 import type { Fault, ReceivedCall } from '../core/provider.js';
 import type { QueuedMessage, TurnEnd } from '../core/session-port.js';
@@ -409,7 +410,7 @@ export async function answer(d: TurnDeps, call: ToolCallData, done: Dispatched):
         duration_ms: done.durationMs,
         ...(files && files.length > 0 ? { files } : {}),
         ...(diff ? { diff } : {}),
-        ...captureData(captured),
+        ...changesData(captured),
         ...decisionData(done),
         ...(kept && kept.attachments.length > 0 ? { attachments: kept.attachments } : {}),
       },
@@ -424,14 +425,6 @@ function decisionData({ decision = {} }: Dispatched): Pick<ToolResultData, 'deci
     ...(decidedBy === undefined ? {} : { decided_by: decidedBy }),
     ...(effects === undefined ? {} : { effects }),
     ...(kept === undefined ? {} : { kept }),
-  };
-}
-
-function captureData(captured: Dispatched['captured']): Pick<ToolResultData, 'changes' | 'folders' | 'unwatched'> {
-  return {
-    ...(captured && captured.changes.length > 0 ? { changes: captured.changes } : {}),
-    ...(captured && captured.folders.length > 0 ? { folders: captured.folders } : {}),
-    ...(captured?.unwatched === undefined ? {} : { unwatched: captured.unwatched }),
   };
 }
 

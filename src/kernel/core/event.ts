@@ -411,7 +411,7 @@ export interface GoalData {
 export type GoalCause = 'user' | 'denied' | 'turns' | 'cost' | 'same_failure' | 'turn_failed' | 'blocked';
 
 /** A usage limit of the provider that a turn has met. `reached`: it stopped the turn. `set`: the turn waits for its end.
- * `continued`: the turn continues. `ended`: nobody waits any more. */
+ * `continued`: the turn continues. `ended`: the wait was given up. */
 export interface LimitData {
   readonly state: 'reached' | 'set' | 'continued' | 'ended';
   readonly provider: string;

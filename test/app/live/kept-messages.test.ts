@@ -1,9 +1,9 @@
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { MessageDelivery } from '../../../src/app/live/message-delivery.js';
 import type { OwnerHost, OwnerParts } from '../../../src/app/live/owner-host.js';
 import type { Event } from '../../../src/kernel/core/event.js';
-import type { AgentEvent, KeptMessage, QueuedMessage, SessionPort } from '../../../src/kernel/core/session-port.js';
+import type { AgentEvent, KeptMessage, QueuedMessage } from '../../../src/kernel/core/session-port.js';
 import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
 import { temporary } from './owned-session.js';
 
@@ -40,8 +40,17 @@ async function opened(file: string, host: OwnerHost = {}) {
     },
     subscribe: () => () => undefined,
     interrupt: () => undefined,
-  } as unknown as SessionPort;
-  const parts = { settings: { log: () => undefined }, store, row: { id } } as unknown as OwnerParts;
+    cwd: '/',
+    ref: () => ({ provider: 'offline', api: 'offline', model: 'offline' }),
+    answer: () => undefined,
+  };
+  const settings = {
+    config: { files: { data: dirname(file) } },
+    ephemeral: false,
+    log: () => undefined,
+    guard: { text: (text: string) => text },
+  };
+  const parts: OwnerParts = { settings, store, row: { id, title: null } };
   const delivery = new MessageDelivery(session, parts, () => host);
   /** Writes the event of each message that waits. `drops`: the process lives on to see that. */
   const record = async (drops = true): Promise<void> => {

@@ -6,7 +6,7 @@ import { openOwner } from '../../../src/app/live/open-owner.js';
 import { socketFolders, socketPath } from '../../../src/app/live/socket-path.js';
 import type { Event } from '../../../src/kernel/core/event.js';
 import type { Question } from '../../../src/kernel/core/policy.js';
-import type { AgentEvent, QueuedMessage, SessionPort } from '../../../src/kernel/core/session-port.js';
+import type { AgentEvent, QueuedMessage } from '../../../src/kernel/core/session-port.js';
 
 /** Makes a folder that goes with the test. */
 export function temporary(name = 'agent-live-'): string {
@@ -50,7 +50,7 @@ export async function owned(data = temporary()) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-  } as unknown as SessionPort;
+  };
   const files = { data };
   const logged: string[] = [];
   const parts = {
@@ -64,10 +64,11 @@ export async function owned(data = temporary()) {
       session: () => Promise.resolve({ title: 'A title' }),
       keepMessage: () => Promise.resolve(true),
       keptMessages: () => Promise.resolve([]),
+      dropMessage: () => Promise.resolve(),
     },
     row: { id: 'one', title: null },
   };
-  const owner = openOwner(session, parts as unknown as Parameters<typeof openOwner>[1]);
+  const owner = openOwner(session, parts);
   onTestFinished(() => {
     owner.close();
   });

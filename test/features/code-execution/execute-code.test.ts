@@ -130,9 +130,10 @@ time.sleep(60)`;
   test.each(hostile.programs)('code that tries $tries in $language is held', async (sample) => {
     const before = reached;
     const code = sample.code.replaceAll('PORT', String(port)).replaceAll('PLACE', JSON.stringify(place));
-    const { language, seconds = 20, kept = '~/none' } = sample;
+    const { language, output, or = output, seconds = 20, kept = '~/none' } = sample;
     const result = JSON.stringify(await execute({ code, language, timeout_seconds: seconds }));
-    expect(result).toContain(sample.output);
+    // On a busy machine the limit of memory may come first.
+    if (!result.includes(or)) expect(result).toContain(output);
     expect(result.length).toBeLessThan(1_200_000);
     expect(reached).toBe(before);
     const files = ['/etc/agent-was-here', '/usr/agent-was-here', kept.replace('~', homedir())];

@@ -233,7 +233,7 @@ test('files of a message are stored for this user alone, and the message names t
   const bytes = Buffer.from([137, 80, 78, 71, 0, 255]);
   const attachments = [
     { name: '../../etc/my shot.png', base64: bytes.toString('base64') },
-    { name: '@x "y".txt', base64: Buffer.from('hello').toString('base64') },
+    { name: '@x "y" hunter2.txt', base64: Buffer.from('hello').toString('base64') },
   ];
   const path = `/api/sessions/${row.id}/messages`;
   expect((await api.call('POST', path, { text: 'look', attachments })).status).toBe(202);
@@ -241,6 +241,7 @@ test('files of a message are stored for this user alone, and the message names t
   const [, first = '', second = ''] = /^look\n\n@(\S+)\n@(\S+)$/.exec(message?.text ?? '') ?? [];
   expect(readFileSync(first)).toEqual(bytes);
   expect(readFileSync(second, 'utf8')).toBe('hello');
+  expect(second).not.toContain('hunter2');
   expect(first.startsWith(join(data, 'attached'))).toBe(true);
   expect(first).toMatch(/\/1-etc-my-shot\.png$/);
   expect(statSync(first).mode & 0o777).toBe(0o600);

@@ -203,7 +203,7 @@ export const apiRoutes: readonly ApiRoute[] = [
     body: 'Decision',
     answers: { 200: { about: '`allowed` or `denied`.', of: 'Done' } },
     refuses: {
-      409: '`changed`: the call is not the one that was shown. `answered`: it has its answer. `not_shown`: nobody listed it.',
+      409: '`changed`: the call is not the one that was shown. `answered`: it has its answer. `not_shown`: it was not listed before.',
     },
     run: async ({ sessions, id, approval, body, source }) =>
       ok(await sessions.decide(id, approval, body as ApiValue<'Decision'>, source)),

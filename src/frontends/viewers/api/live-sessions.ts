@@ -94,7 +94,7 @@ export class LiveSessions implements ServedSessions {
     if (statSync(cwd, { throwIfNoEntry: false })?.isDirectory() !== true)
       throw new Refusal(400, `There is no directory ${cwd}.`);
     if (asked.prompt.trim() === '') throw new Refusal(400, 'The prompt is empty.');
-    const text = this.#d.uploads.withFiles(asked.prompt, asked.attachments ?? []);
+    const text = this.#withFiles(asked.prompt, asked.attachments);
     const { model, title } = asked;
     const id = newSessionId(Date.now);
     const started = this.#d.launcher.start({ id, cwd, model, title });
@@ -112,12 +112,18 @@ export class LiveSessions implements ServedSessions {
     return { session_id: id };
   }
 
+  /** Stores files and names them in the message. Their names may hold secrets as texts do. */
+  #withFiles(text: string, attachments: ApiValue<'NewMessage'>['attachments'] = []): string {
+    const named = attachments.map((file) => ({ ...file, name: this.#d.mask(file.name) }));
+    return this.#d.uploads.withFiles(text, named);
+  }
+
   async send(id: string, message: ApiValue<'NewMessage'>, source: Caller): Promise<ApiValue<'Sent'>> {
     const { when = 'steer', ref = randomUUID() } = message;
     if (message.text.trim() === '') throw new Refusal(400, 'The message is empty.');
     await this.#mustExist(id);
     if (message.ref !== undefined && (await this.#isRecorded(id, ref))) return { status: 'delivered', ref };
-    const text = this.#d.uploads.withFiles(message.text, message.attachments ?? []);
+    const text = this.#withFiles(message.text, message.attachments);
     const interrupt = message.interrupt === true ? ({ interrupt: true } as const) : {};
     const sent = { type: 'message', ref, text, source, when, ...interrupt } as const;
     const done = await this.#request(id, sent);
@@ -188,7 +194,7 @@ export class LiveSessions implements ServedSessions {
   #refuseUnseen({ decision, shown: given }: ApiValue<'Decision'>, listed: string | undefined, isNow: string): void {
     const shown = given ?? listed;
     if (shown === undefined && decision === 'allow')
-      throw new Refusal(409, 'This approval was not listed yet: nobody has seen the call.', {
+      throw new Refusal(409, 'This approval was not listed yet, so the call was not shown.', {
         code: 'not_shown',
         hint: 'Read the approvals of the session first, or send `shown`.',
       });

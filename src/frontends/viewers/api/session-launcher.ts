@@ -4,7 +4,7 @@ import { Refusal } from '../http-guard.js';
 import type { SessionLauncher } from './live-sessions.js';
 
 /** Starts this program again, in the background, with the options of this one. No message is in its arguments, which
- * other users of the machine can read: it gets messages as any process does that runs a session. */
+ * other users of the machine can read: messages reach it through its socket. */
 export function sessionLauncher(options: RootOptions): SessionLauncher {
   const start = async (words: readonly string[]): Promise<void> => {
     const started = await startDetached(words, options);

@@ -27,7 +27,7 @@ export interface MadeWorktree {
   readonly lacks: string | null;
 }
 
-/** The commits of the program are nobody's: they need no name of the user. */
+/** The author of the program's own commits: they need no name of the user. */
 const asAgent = ['-c', 'user.name=agent', '-c', 'user.email=agent@localhost', '-c', 'commit.gpgsign=false'];
 const branchPrefix = 'worktree-';
 
