@@ -33,6 +33,7 @@ test('every slash command runs with -p, or says that it needs the screen; no mod
     if (needs) expect([name, code, stdout], stderr).toEqual([name, 2, '']);
     else expect([0, 1], `${name}: ${stdout}${stderr}`).toContain(code);
     if (needs) expect(stderr).toMatch(new RegExp(`^agent: /${name} works only in the REPL: it needs the screen\n\\S`));
+    if (['init', 'review'].includes(name)) expect([name, code], stderr).toEqual([name, 0]);
     if (needs || ['init', 'review', 'rename'].includes(name)) continue;
     const { text, error } = JSON.parse(stdout) as { readonly text: string; readonly error?: { readonly code: string } };
     expect(code === 0 ? text : error?.code, `${name}: ${stdout}`).not.toMatch(/^$|internal/);

@@ -42,7 +42,7 @@ export interface ProcessRequest extends ChildCommand {
   readonly input?: Uint8Array;
   /** Confines this command in another way than the others; `sandbox` is not `off`. */
   readonly confine?: Confine;
-  /** Called with the first process of its namespaces. */
+  /** Called with the first process of its namespaces, before a command begins that waits for that. */
   onNamespace?(leader: number): void;
   /** The chunk may be reused after the call. */
   onOutput(chunk: Buffer, stream: 'stdout' | 'stderr'): void;
@@ -176,7 +176,10 @@ class Runner implements ProcessRunner {
     this.#groups.add(child.pid);
     this.#commands.add(child.pid);
     this.#running.add(child.pid);
-    if (request.onNamespace) void child.namespaceLeader.then((pid) => pid !== null && request.onNamespace?.(pid));
+    void child.namespaceLeader.then((pid) => {
+      if (pid !== null) request.onNamespace?.(pid);
+      child.begin();
+    });
     const ended = await supervised(child, request, output);
     const result = { ...ended, background: ended.background + this.#strays(child.pid, request, ended.ended) };
     this.#running.delete(child.pid);

@@ -25,6 +25,8 @@ export interface ConfinedCommand extends ChildCommand {
   readonly filter?: Uint8Array;
   /** Reports the first process of its PID namespace on descriptor 5, as JSON: bubblewrap's `--info-fd 5`. */
   readonly reportsNamespace?: boolean;
+  /** Begins once descriptor 6 can be read: bubblewrap's `--block-fd 6`. Such a command reports its namespace as well. */
+  readonly waits?: boolean;
 }
 
 export interface ChildRequest {
@@ -54,6 +56,8 @@ export interface StartedChild {
   readonly outputs: readonly PipeReader[];
   /** Resolves with the first process of its PID namespace, which is the last to end there; null without a namespace. */
   readonly namespaceLeader: Promise<number | null>;
+  /** Lets a command begin that waits. */
+  begin(): void;
 }
 
 /** A child with an open standard input. Its output waits until it is read. */
@@ -97,7 +101,7 @@ export async function startChild(request: ChildRequest): Promise<StartedChild | 
   const namespaceLeader = namespaceLeaderOf(child);
   return child.pid === undefined
     ? notStarted(child)
-    : { started: true, pid: child.pid, exited, outputs, namespaceLeader };
+    : { started: true, pid: child.pid, exited, outputs, namespaceLeader, begin: gateOf(child) };
 }
 
 /** Starts a process as the leader of a group and session of its own, whose standard input stays open. */
@@ -302,11 +306,11 @@ function openFile(pipe: OutputPipe | undefined): OpenFile | undefined {
 }
 
 /** Descriptor 3 gets `input`, descriptor 4 the filter of the command, descriptor 5 is read where the command reports its
- * namespace; they are closed where there is none. */
+ * namespace, and a command that waits reads descriptor 6; they are closed where there is none. */
 function launch(command: ConfinedCommand, descriptors: Descriptors, input?: Uint8Array): Child | null {
   if (!hasDescriptors()) return null;
-  const { file, args, cwd, env, filter, reportsNamespace } = command;
-  const report = reportsNamespace === true ? (['pipe'] as const) : [];
+  const { file, args, cwd, env, filter, reportsNamespace, waits } = command;
+  const report = [reportsNamespace, waits].flatMap((wanted) => (wanted === true ? (['pipe'] as const) : []));
   const more: readonly ('ignore' | 'pipe' | Uint8Array)[] =
     filter || reportsNamespace ? [input ?? 'ignore', filter ?? 'ignore', ...report] : input ? [input] : [];
   const options: Options = {
@@ -366,6 +370,17 @@ function namespaceLeaderOf(child: Child): Promise<number | null> {
       resolve(null);
     });
   });
+}
+
+/** Returns what lets a command begin that waits. Source: bwrap(1), `--block-fd`. */
+function gateOf(child: Child): () => void {
+  const gate = (child.stdio as readonly unknown[])[6];
+  if (!(gate instanceof Socket)) return () => undefined;
+  gate.unref();
+  gate.on('error', () => undefined); // it has ended
+  return () => {
+    gate.end('\n');
+  };
 }
 
 async function notStarted(child: Child): Promise<NotStarted> {

@@ -4,7 +4,13 @@ import { statsAt } from '../../disk/path-stats.js';
 import type { Confine } from '../process/runner.js';
 import type { ConfinedCommand } from '../process/start-child.js';
 import { limitLines, processLimitFile, usualLimits } from '../sandbox/bubblewrap.js';
-import { filterDescriptor, hiddenSystemSecrets, hide, reportDescriptor } from '../sandbox/bubblewrap-profile.js';
+import {
+  beginDescriptor,
+  filterDescriptor,
+  hiddenSystemSecrets,
+  hide,
+  reportDescriptor,
+} from '../sandbox/bubblewrap-profile.js';
 import { createGuardScan, isWithin } from '../sandbox/guards.js';
 import type { OverlayLayer, Layers } from './overlay-layers.js';
 
@@ -55,13 +61,16 @@ export function createView(options: ViewOptions): (layers: Layers) => Confine {
         ...covered.flatMap((folder) => ['--bind', folder, folder]),
         ...[...hidden, ...socketFiles()].filter((path) => statsAt(path) !== null).flatMap(cover),
         ...(options.filter ? ['--seccomp', String(filterDescriptor)] : []),
-        ...['--info-fd', String(reportDescriptor), '--chdir', command.cwd, '--'],
+        // Its network is watched before it begins: a short command would be over by then.
+        ...['--info-fd', String(reportDescriptor), '--block-fd', String(beginDescriptor)],
+        ...['--chdir', command.cwd, '--'],
         ...['/bin/sh', '-c', limitLines(usualLimits) + runAndLookBehind, 'sh', command.file, ...command.args],
       ];
       return {
         ...inMounts(mountScript(layers.layers, options.mountOptions, limitFile), bubblewrap),
         env: command.env,
         reportsNamespace: true,
+        waits: true,
         ...(options.filter ? { filter: options.filter } : {}),
       };
     };

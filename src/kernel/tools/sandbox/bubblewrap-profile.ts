@@ -17,6 +17,8 @@ export interface ProfilePlaces {
 export const filterDescriptor = 4;
 /** The descriptor on which bubblewrap reports the first process of its namespaces. */
 export const reportDescriptor = 5;
+/** See `ConfinedCommand.waits`. */
+export const beginDescriptor = 6;
 const privateFolders: readonly string[] = ['/tmp', '/run', '/var/tmp'];
 /** Files that only root may read. Root inside the sandbox has no capabilities but owns them. */
 const systemSecrets: readonly string[] = [

@@ -107,6 +107,19 @@ describe.skipIf(!possible)('a rehearsed command', () => {
     expect(questions).toEqual([]);
   });
 
+  test('is rehearsed however late this process looks at it', async () => {
+    const { call, rehearsals } = rig();
+    expect(await rehearsals.problem()).toBe(null);
+    // As where other programs have the processors: the command would be over meanwhile.
+    const pause = new Int32Array(new SharedArrayBuffer(4));
+    const busy = setInterval(() => Atomics.wait(pause, 0, 0, 60), 1);
+    onTestFinished(() => {
+      clearInterval(busy);
+    });
+    const { outcome, decision } = await call('bash -c "exit 0"');
+    expect(decision?.decidedBy, JSON.stringify(outcome.envelope)).toBe('rehearsal');
+  });
+
   test('on the short list is not rehearsed', async () => {
     expect((await rig({ rehearses: false }).call('ls -la && cat a.txt | head -1')).decision).toEqual({
       decidedBy: 'static',
