@@ -11,6 +11,7 @@ export interface Turn {
   /** Why a chat answer ends. */ readonly finish?: string;
   /** Headers beside its own. */ readonly headers?: Readonly<Record<string, string>>;
   /** The answer begins so much later. */ readonly delayMs?: number;
+  /** The answer begins when this has resolved. */ readonly after?: Promise<unknown>;
   /** The request is refused. */ readonly refused?: { readonly status: number; readonly body: unknown };
 }
 type Kind = 'chat' | 'messages' | 'responses';
@@ -59,6 +60,7 @@ export async function modelServer(
       const scripted = typeof turns === 'function' ? turns(body) : turns[requests.length - 1];
       const turn = scripted ?? { text: 'End of script.' };
       if (turn.delayMs !== undefined) await wait(turn.delayMs);
+      await turn.after;
       if (turn.refused !== undefined) {
         response.writeHead(turn.refused.status, { 'content-type': 'application/json', ...turn.headers });
         response.end(JSON.stringify(turn.refused.body));

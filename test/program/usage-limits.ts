@@ -13,15 +13,16 @@ export interface LimitedServer extends ModelServer {
   retryAt(): number;
 }
 
-/** Answers as Anthropic does for a plan: limits begin before the turn of that number, and take so many seconds. */
+/** Answers as Anthropic does for a plan: limits begin before the turn of that number, and take so many seconds. A
+ * function answers by what is asked. */
 export async function limitedServer(
-  turns: readonly Turn[],
+  turns: readonly Turn[] | ((body: Readonly<Record<string, unknown>>) => Turn),
   limits: Readonly<Record<number, number>>,
 ): Promise<LimitedServer> {
   let answers = 0;
   let retryAt = 0;
   const begun = new Set<number>();
-  const server = await modelServer(() => {
+  const server = await modelServer((body) => {
     const seconds = limits[answers];
     if (seconds !== undefined && !begun.has(answers)) {
       begun.add(answers);
@@ -29,7 +30,7 @@ export async function limitedServer(
     }
     if (Date.now() < retryAt) return refusedUntil(retryAt);
     answers += 1;
-    return turns[answers - 1] ?? { text: 'End of script.' };
+    return typeof turns === 'function' ? turns(body) : (turns[answers - 1] ?? { text: 'End of script.' });
   });
   return { ...server, answered: () => answers, retryAt: () => retryAt };
 }
@@ -80,6 +81,18 @@ export function rows({ home }: Place): readonly Row[] {
     return (all as { seq: number; kind: string; content: string | null; data_json: string | null }[]).map(
       ({ data_json, ...row }) => ({ ...row, data: data_json === null ? null : (JSON.parse(data_json) as Row['data']) }),
     );
+  } finally {
+    db.close();
+  }
+}
+
+/** Takes away what came behind the first event of a wait that has this state: the log is as a kill at once leaves it. */
+export function cutBehind({ home }: Place, state: string): void {
+  const db = new Database(join(home, '.agent/agent.db'));
+  try {
+    db.prepare(
+      "delete from events where seq > (select min(seq) from events where kind = 'limit' and data_json ->> 'state' = ?)",
+    ).run(state);
   } finally {
     db.close();
   }
