@@ -23,7 +23,9 @@ const edit = (old_string: string, new_string: string) => ({
 });
 const rename = [edit('defines add', 'defines plus'), { text: 'Done.' }];
 const hasSandbox = existsSync('/usr/bin/bwrap');
-const json = ['-p', '--approval', 'never', '--output-format', 'stream-json'];
+/** A busy machine takes its time. */
+const patient = ['--set', 'tools.diagnostics_wait_ms=60000'];
+const json = ['-p', ...patient, '--approval', 'never', '--output-format', 'stream-json'];
 
 async function results(at: ReturnType<typeof project>, turns: readonly unknown[], ...options: readonly string[]) {
   const run = await agent(at, [...json, '-m', script(at, turns), ...options, 'go']);

@@ -59,8 +59,8 @@ const maxStarts = 3;
 /** The number of late checks after which edits stop waiting for a server, until one check is in time. */
 const maxLate = 3;
 const hurriedMs = 50;
-/** The longest search for files that import an edited one. */
-const searchMs = 500;
+/** The longest search for files that import an edited one. It continues behind the result of the edit, as the check does. */
+const searchMs = 10_000;
 const maxBytes = 1_000_000;
 
 const loadSession = () => import('./server-session.js');
@@ -107,7 +107,7 @@ export class EditChecks {
     { deadline, ctx }: { readonly deadline: number; readonly ctx: ToolContext },
   ): Promise<NewErrors | null> {
     const { session, server } = running;
-    const importers = await this.#importersOf(server, changed.path, ctx);
+    const importers = this.#importersOf(server, changed.path, ctx).catch(() => null);
     const withinMs = running.late >= maxLate ? hurriedMs : deadline - performance.now();
     const onLate = (late: NewErrors): void => {
       this.#host.onLate(ctx.session.id, this.#lateNote(late, server, changed.path));
@@ -200,23 +200,24 @@ export class EditChecks {
   }
 
   /** Returns the files that may see a file: those that import it, by the name in their import lines, and where the
-   * language has no such lines between files of one folder, those. */
-  async #importersOf(server: LanguageServer, path: string, ctx: ToolContext): Promise<readonly string[]> {
+   * language has no such lines between files of one folder, those. Null where they were not found in time. */
+  async #importersOf(server: LanguageServer, path: string, ctx: ToolContext): Promise<readonly string[] | null> {
     const { siblings, imports, languages } = server;
     const ends = Object.keys(languages);
     const near = siblings === true ? readdirSync(dirname(path)).map((name) => join(dirname(path), name)) : [];
     const far = imports === undefined ? [] : await this.#search(importPattern(imports, path), ends, ctx);
+    if (far === null) return null;
     const others = new Set([...near, ...far].filter((one) => one !== path && ends.includes(extname(one))));
     return [...others].slice(0, maxImporters);
   }
 
-  async #search(pattern: string, ends: readonly string[], ctx: ToolContext): Promise<readonly string[]> {
+  async #search(pattern: string, ends: readonly string[], ctx: ToolContext): Promise<readonly string[] | null> {
     const grep = this.#host.registry.get('grep');
     if (!grep) return [];
     const glob = `*.{${ends.map((end) => end.slice(1)).join(',')}}`;
     const signal = AbortSignal.any([ctx.signal, AbortSignal.timeout(searchMs)]);
     const outcome = await grep.run({ pattern, glob }, { ...ctx, signal, progress: () => undefined });
-    if (isError(outcome.envelope)) return [];
+    if (isError(outcome.envelope)) return null;
     const paths = outcome.envelope.output.split('\n').flatMap((line) => /^(.+?):\d+:/.exec(line)?.[1] ?? []);
     return [...new Set(paths)].map((one) => resolve(ctx.cwd, one));
   }

@@ -14,8 +14,6 @@ import { diagnosticsPart } from './diagnostics-parts.js';
 
 const load = () => import('./diagnostics-code.js');
 
-const waitMs = 1_500;
-
 /** Has edits checked where the set is on. Nothing is loaded before the first edit. */
 export function openDiagnostics(host: ToolsHost): ToolsPart {
   const { settings, processes, parts, registry } = host;
@@ -37,7 +35,7 @@ export function openDiagnostics(host: ToolsHost): ToolsPart {
         if (files === null) return 'nothing to trust';
         return projects.answerFor(here, files) === true ? 'trusted' : 'not trusted';
       },
-      waitMs,
+      waitMs: config.diagnostics.waitMs,
       onLate: (id, note) => {
         const session = sessions.get(id);
         if (session) addNote(session, note);

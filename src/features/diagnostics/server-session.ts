@@ -106,11 +106,11 @@ export class ServerSession {
     return this.#ready.get();
   }
 
-  /** Returns the errors that changes have caused: those of the changed file and of `others`, the files that import it. Takes
-   * `withinMs` at most; what is found after that goes to `onLate`, unless a later check includes it. */
+  /** Returns the errors that changes have caused: those of the changed file and of `others`, the files that import it, or
+   * null where those could not be found in time. Takes `withinMs` at most; what is found after that goes to `onLate`, unless a later check includes it. */
   async check(
     changed: EditedFile,
-    others: readonly string[],
+    others: Promise<readonly string[] | null>,
     { withinMs, onLate }: { readonly withinMs: number; readonly onLate: (found: NewErrors) => void },
   ): Promise<NewErrors> {
     this.#current?.end();
@@ -183,7 +183,11 @@ export class ServerSession {
     document.sent = { version, at: performance.now(), errors: readErrors(document.path, params['diagnostics']) };
   }
 
-  async #check(changed: EditedFile, others: readonly string[], limit: TimeLimit): Promise<NewErrors> {
+  async #check(
+    changed: EditedFile,
+    importers: Promise<readonly string[] | null>,
+    limit: TimeLimit,
+  ): Promise<NewErrors> {
     if (!(await this.start())) return { errors: [], isWhole: false };
     await this.#refresh(changed.path);
     const document = this.#show(changed.path, changed.after);
@@ -194,13 +198,16 @@ export class ServerSession {
     this.#connection?.notify('workspace/didChangeWatchedFiles', {
       changes: [{ uri: document.uri, type: changed.before === null ? 1 : 2 }],
     });
-    for (const path of others) await this.#open(path);
-    this.#closeOldest(new Set([changed.path, ...others]));
+    const others = await importers;
+    for (const path of others ?? []) await this.#open(path);
+    this.#closeOldest(new Set([changed.path, ...(others ?? [])]));
     const paths = [...this.#documents.keys()];
     const found = await this.#errorsOf(paths, limit);
     await this.#learnEarlier(paths, found, limit);
     // A newer edit interrupted this check: its own check reports the errors of both edits.
-    return this.#current === limit ? this.#report(paths, found) : { errors: [], isWhole: false };
+    if (this.#current !== limit) return { errors: [], isWhole: false };
+    const { errors, isWhole } = this.#report(paths, found);
+    return { errors, isWhole: isWhole && others !== null };
   }
 
   /** Learns which errors of files that were never checked are older than the changes, by showing the server the files as

@@ -15,6 +15,8 @@ export interface Config {
   readonly limits: LimitsSection;
   readonly policy: PolicySection;
   readonly tools: ToolsSection;
+  /** The longest wait of an edit for its check. */
+  readonly diagnostics: { readonly waitMs: number };
   readonly exec: ExecSection;
   readonly http: HttpSection;
   readonly tasks: TasksSection;
@@ -224,6 +226,7 @@ export function toConfig(
       toolsets: toolsetNames.filter((name) => isOn(name, all, origins)),
       limits: all.tools.limits ?? {},
     },
+    diagnostics: { waitMs: all.tools.diagnostics_wait_ms },
     exec: {
       timeoutS: Math.min(exec.timeout_s, exec.max_timeout_s),
       maxTimeoutS: exec.max_timeout_s,

@@ -63,6 +63,7 @@ export interface SettingsValues {
     readonly agents: boolean;
     readonly mcp: boolean;
     readonly diagnostics: boolean;
+    readonly diagnostics_wait_ms: number;
     readonly confirm: boolean;
     readonly bash: {
       readonly shell: 'clean' | 'own';

@@ -52,6 +52,7 @@ test('without any file every default of the contract holds and nothing is writte
       rules: { allow: [], ask: [], deny: [] },
     },
     tools: { toolsets: ['fs', 'exec', 'mcp', 'diagnostics'], limits: {} },
+    diagnostics: { waitMs: 1500 },
     exec: { timeoutS: 120, maxTimeoutS: 600, shell: 'clean', onTimeout: null, env: {} },
     http: {
       idleTimeoutMs: 90_000,
