@@ -34,6 +34,10 @@ export function commandContext(repl: ReplHandle, parts: Parts): CommandContext {
   const echo = once(() => {
     display.notes.command(typed);
   });
+  const notice: CommandContext['notice'] = (level, message) => {
+    echo();
+    repl.notice(level, message);
+  };
   return {
     ...questions(parts),
     keyOf,
@@ -45,10 +49,7 @@ export function commandContext(repl: ReplHandle, parts: Parts): CommandContext {
       else display.notes.print(text);
       onPrinted();
     },
-    notice: (level, message) => {
-      echo();
-      repl.notice(level, message);
-    },
+    notice,
     copy: (text) => copyText(text, display, keepInTmux),
     setTheme: (theme) => {
       display.setTheme(theme);
@@ -64,7 +65,7 @@ export function commandContext(repl: ReplHandle, parts: Parts): CommandContext {
       if (!signal.aborted) send(text);
     },
     attach,
-    detach: async () => (detach ? await detach() : notDetached),
+    detach: async () => (detach ? await detach({ signal, keyOf, notice }) : notDetached),
     refresh: () => {
       repl.refresh();
     },

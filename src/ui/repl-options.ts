@@ -1,7 +1,7 @@
 import type { Clock, Schedule } from '../kernel/core/runtime.js';
 import type { SessionPort } from '../kernel/core/session-port.js';
 import type { FirstFrame, InputPort, Notify, OutputPort } from './terminal/streams.js';
-import type { DesktopNotification } from '../kernel/console/slash-command.js';
+import type { CommandContext, DesktopNotification, SlashCommand } from '../kernel/console/slash-command.js';
 import type { StatusFacts } from './components/status-line.js';
 import type { Bindings } from './editor/keybindings.js';
 import type { ReasoningOf } from './event-text.js';
@@ -10,7 +10,6 @@ import type { ResultDetail } from './item-style.js';
 import type { WrapMode } from './markdown/blocks.js';
 import type { TerminalRun } from '../kernel/console/terminal-programs-port.js';
 import type { PromptStash } from '../kernel/console/prompt-stash-port.js';
-import type { SlashCommand } from '../kernel/console/slash-command.js';
 import type { TerminalFacts } from '../kernel/console/theme.js';
 import type { SessionTurns } from './session-turns.js';
 import type { PrintedEnd } from './transcript.js';
@@ -63,7 +62,7 @@ export interface ReplTerminal {
     onContinue?(callback: () => void): void;
   };
   /** Lets the terminal go while the session continues. Returns why that is not possible, or null. */
-  readonly detach?: () => Promise<string | null>;
+  readonly detach?: (command: DetachingCommand) => Promise<string | null>;
   /** Inside tmux: puts a text into its paste buffer and its terminal's clipboard. False where tmux did not take it. May
    * not reject. */
   readonly keepInTmux?: ((text: string) => Promise<boolean>) | undefined;
@@ -203,6 +202,9 @@ export interface ReplHandle {
 }
 
 export const defaultDetail: ResultDetail = { show: 'short', maxRows: 200 };
+
+/** The command that lets the terminal go. It may wait for the end of a turn. */
+export type DetachingCommand = Pick<CommandContext, 'signal' | 'keyOf' | 'notice'>;
 
 /** The answer to `/bg` where nothing could continue without the terminal. */
 export const notDetached = 'Not detached: this terminal cannot be let go while the session continues.';

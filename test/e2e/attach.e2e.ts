@@ -153,8 +153,59 @@ test('/bg lets the terminal go in the middle of a call, and the session is there
   await again.until(/Second answer\./);
   again.type('\x04');
   expect(await again.exited).toBe(0);
-  expect(again.text()).toContain('Resume with: agent -r');
+  await again.until(/Resume with: agent -r/);
   expect(readFileSync(join(at.work, 'count.txt'), 'utf8')).toBe('x\n');
+});
+
+/** The session runs in a process other than `pid`, without a terminal, and is shown whole by a new one. */
+async function continuedElsewhere(at: Place, pid: number, shows: RegExp): Promise<void> {
+  const id = await running(at);
+  const next = pidOf(at, id);
+  expect([existsSync(`/proc/${pid}`), next === pid]).toEqual([false, false]);
+  expect(execFileSync('ls', ['-l', `/proc/${next}/fd`], { encoding: 'utf8' })).not.toMatch(/\/dev\/(?:pts|tty)/);
+  const again = openScreen(at, ['attach']);
+  await again.until(shows);
+  again.type('more\r');
+  await again.until(/Second answer\./);
+  expect(readFileSync(join(at.work, 'count.txt'), 'utf8')).toBe('x\n');
+}
+
+test('/bg without a shell in the middle of a turn: the session continues in a new process at the end of the turn', async () => {
+  const at = place({});
+  const owner = openScreen(at, ['-m', script(at, slow)]);
+  await owner.until(idle);
+  owner.type('/bg\r');
+  await owner.until(/the session has no message\s+yet/);
+  owner.type('go\r');
+  await owner.until(/… bash echo started/);
+  const pid = pidOf(at, await running(at));
+  owner.type('/bg\r');
+  await owner.until(/in a new process once\s+this turn has ended\. Esc cancels that/);
+  owner.type('\x1b');
+  await owner.until(/\/bg was cancelled/);
+  owner.type('/bg\r');
+  expect(await owner.exited).toBe(0);
+  await owner.until(/The command has ended\.[^]*continues in the background: agent attach/);
+  await continuedElsewhere(at, pid, /The command has ended\./);
+});
+
+test('/bg in a script: an idle session continues in a new process, and the script continues', async () => {
+  const at = place({});
+  const line = `${process.execPath} ${binary} -m ${script(at, slow)}; echo "code $?"; exec cat`;
+  const shell = openProgram(at, 'sh', ['-c', line]);
+  await shell.until(idle);
+  const pid = pidOf(at, await running(at));
+  shell.type('go\r');
+  await shell.until(/The command has ended\./);
+  const client = openScreen(at, ['attach']);
+  await client.until(/The command has ended\./);
+  shell.type('/bg\r');
+  await shell.until(/other terminals show this\s+session/);
+  client.type('\x04');
+  await client.exited;
+  shell.type('/bg\r');
+  await shell.until(/continues in the background: agent attach[^]*code 0/);
+  await continuedElsewhere(at, pid, /The command has ended\./);
 });
 
 test('the process is killed: the terminals say so, one continues the session and the other attaches to it', async () => {

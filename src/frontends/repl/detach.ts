@@ -1,4 +1,6 @@
 import { exit } from '../../kernel/console/command.js';
+import type { SessionPort } from '../../kernel/core/session-port.js';
+import type { DetachingCommand } from '../../ui/repl-options.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { print, printError } from '../../kernel/console/print.js';
 import { shortId } from './short-id.js';
@@ -12,26 +14,66 @@ export function continuesAs(id: string): string {
   return `The session continues in the background: agent attach ${shortId(id)}, agent stop ${shortId(id)}`;
 }
 
-/** `/bg` on the terminal of this process. Returns why it is not possible, or null. */
-export async function detachHere({ run, sessions, life }: Shared, leave: () => void): Promise<string | null> {
+/** `/bg` on the terminal of this process. Without job control it waits for the end of the turn, because only a session
+ * at rest can continue in another process. Returns why it is not possible, or null. */
+export async function detachHere(shared: Shared, leave: () => void, command: DetachingCommand): Promise<string | null> {
+  const { run, sessions, life } = shared;
   if (run.lasting === null) return 'Not detached: a session that is not saved ends with its terminal.';
   await sessions.ready();
-  const { session } = sessions.current();
   if (jobControl.hasShell()) {
     life.detached = true;
     life.lettingGo(leave);
     return null;
   }
-  if (session.busy() || run.parts.running() > 0 || session.events().length === 0)
-    return (
-      'Not detached: no shell with job control waits for this program, and it would keep the terminal. ' +
-      (session.events().length === 0
-        ? 'Start with agent --bg "the prompt" instead.'
-        : 'When nothing runs, /bg continues in a new process. agent --bg "the prompt" needs no terminal from the start.')
+  if (sessions.current().session.busy() && whyKept(shared) === null) {
+    const key = command.keyOf('interrupt');
+    command.notice(
+      'info',
+      'No shell with job control waits for this program, so the session continues in a new process once this turn has ended.' +
+        (key === null ? '' : ` ${key} cancels that.`),
     );
+    for (let { session } = sessions.current(); session.busy() && !command.signal.aborted;)
+      await turnEnd(session, command.signal);
+    if (command.signal.aborted) return 'Not detached: /bg was cancelled.';
+  }
+  const problem = whyKept(shared);
+  if (problem !== null) return problem;
   life.handsOver = true;
   leave();
   return null;
+}
+
+/** Returns why no other process can continue the session, even once no turn runs; null if one can. */
+function whyKept({ run, sessions, turns }: Shared): string | null {
+  const reason = 'Not detached: no shell with job control waits for this program';
+  if (sessions.current().session.events().length === 0)
+    return `${reason}, and the session has no message yet. Start with agent --bg "the prompt" instead.`;
+  if (turns.screens() > 1)
+    return `${reason}, and other terminals show this session. Once they have left it, /bg continues in a new process.`;
+  if (run.parts.running() > 0)
+    return `${reason}, and what runs in the background would end. Once it has ended, /bg continues in a new process.`;
+  return null;
+}
+
+/** Resolves when the turn has ended and no queued message has begun the next one, or when `signal` is aborted. */
+async function turnEnd(session: SessionPort, signal: AbortSignal): Promise<void> {
+  let unsubscribe = (): void => undefined;
+  await new Promise<void>((resolve) => {
+    signal.addEventListener(
+      'abort',
+      () => {
+        resolve();
+      },
+      { once: true },
+    );
+    unsubscribe = session.subscribe((event) => {
+      if (event.type === 'turn_ended')
+        setImmediate(() => {
+          if (!session.busy()) resolve();
+        });
+    });
+  });
+  unsubscribe();
 }
 
 /** The screen of this process has ended, and the session continues: without the terminal, if the shell takes it back. */

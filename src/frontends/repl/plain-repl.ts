@@ -488,9 +488,10 @@ class PlainRepl implements ReplHandle {
     const print = (text: string): void => {
       this.#lines(sanitize(text).split('\n'));
     };
+    const keyOf = (action: string): string | null => (action === 'interrupt' || action === 'cancel' ? signalKey : null);
     return {
       signal,
-      keyOf: (action) => (action === 'interrupt' || action === 'cancel' ? signalKey : null),
+      keyOf,
       print: (text, as) => {
         if (as === undefined || as === 'markdown') print(as ? this.#plainText(text) : text);
         else this.#lines(changeRows(as, this.#style));
@@ -526,7 +527,7 @@ class PlainRepl implements ReplHandle {
       },
       detach: async () => {
         const { detach } = this.#options.terminal;
-        return detach ? await detach() : notDetached;
+        return detach ? await detach({ signal, keyOf, notice: this.notice.bind(this) }) : notDetached;
       },
       refresh: () => {
         this.refresh();

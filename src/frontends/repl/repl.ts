@@ -334,12 +334,12 @@ async function openOwnScreen(
       ...(firstFrame ? { firstFrame } : {}),
       ...(themes.onGround ? { onGround: themes.onGround } : {}),
       job: jobControl,
-      detach: async () =>
-        await (
-          await loadDetached()
-        ).detachHere(shared, () => {
+      detach: async (command) => {
+        const leave = (): void => {
           handle.exit();
-        }),
+        };
+        return await (await loadDetached()).detachHere(shared, leave, command);
+      },
     },
     env: settings.env,
     themes,
