@@ -44,6 +44,7 @@ function terminalScreen(
     reflow: () => answers?.reflow() ?? [facts.reflows ? 'all' : 'none'],
     ...(answers ? { question: answers.question.bind(answers), quick: answers.quick.bind(answers) } : {}),
     ...(firstFrame ? { painted: firstFrame.painted } : {}),
+    onFrame: output.onFrame,
   });
 }
 

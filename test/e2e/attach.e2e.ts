@@ -226,6 +226,42 @@ test('the process is killed: the terminals say so, one continues the session and
   pidOf(at, await running(at));
 });
 
+test('the process is killed: the frame that it drew is gone, and the notice breaks between words', async () => {
+  const at = place({});
+  const owner = openScreen(at, ['-m', script(at, slow)]);
+  await owner.until(idle);
+  const pid = pidOf(at, await running(at));
+  const [narrow, wide] = [
+    openScreen(at, ['attach'], { columns: 40 }),
+    openScreen(at, ['attach'], { columns: 60 }),
+  ] as const;
+  for (const screen of [narrow, wide]) await screen.until(idle);
+  owner.type('go\r');
+  for (const screen of [narrow, wide]) await screen.until(/working \d+s, Esc stops/);
+  process.kill(pid, 'SIGKILL');
+  for (const screen of [narrow, wide]) await screen.until(/ended\s+unexpectedly[^]*asks: dangerous/);
+  const lastLines = (screen: Screen, count: number): readonly string[] => {
+    const lines = screen.text().split('\n');
+    const from = lines.findIndex((line) => line.startsWith('agent: the process'));
+    return lines.slice(from - 2, from + count);
+  };
+  expect(lastLines(narrow, 3)).toEqual([
+    '❯ go',
+    '',
+    'agent: the process of this session has',
+    'ended unexpectedly. The session',
+    'continues here.',
+  ]);
+  expect(lastLines(wide, 2)).toEqual([
+    '❯ go',
+    '',
+    'agent: the process of this session has ended unexpectedly.',
+    'The session continues here.',
+  ]);
+  for (const screen of [narrow, wide]) expect(screen.text()).not.toContain('working');
+  pidOf(at, await running(at));
+});
+
 test('a client is killed in the middle of a turn, and the session does not notice', async () => {
   const at = place({});
   const [owner, client] = await pair(at, ['-m', script(at, slow)]);

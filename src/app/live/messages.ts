@@ -124,8 +124,9 @@ export type OwnerMessage =
       readonly problem?: string;
       readonly code?: 'changed' | 'answered' | 'unknown' | 'failed';
     }
-  /** To a terminal: what to print, base64. */
-  | { readonly type: 'screen'; readonly data: string }
+  /** To a terminal: what to print, base64. `rows_above`: then so many rows above the cursor belong to the frame, and a
+   * client erases them where the owner is gone. */
+  | { readonly type: 'screen'; readonly data: string; readonly rows_above?: number }
   /** To a terminal: a program to run on it, such as an editor. `ran` says how it ended. */
   | {
       readonly type: 'run';

@@ -16,7 +16,7 @@ export type Attached =
   | { readonly type: 'ended'; readonly exitCode: number; readonly text: string }
   | { readonly type: 'refused'; readonly text: string }
   | { readonly type: 'open'; readonly arguments: readonly string[] }
-  | { readonly type: 'lost' }
+  | { readonly type: 'lost'; readonly pid: number }
   | { readonly type: 'silent' };
 
 /** The variables that say what the terminal can do, and which editor the user wants. */
@@ -82,6 +82,8 @@ class Client {
   #hasShown = false;
   #hasTitle = false;
   #isReading = false;
+  /** The rows of the frame above the cursor; null where something else has moved it since. */
+  #rowsAbove: number | null = null;
   /** When Ctrl-C was sent that the owner has not heeded; else null. */
   #askedAt: number | null = null;
   /** The program that has the terminal. */
@@ -109,7 +111,7 @@ class Client {
     };
     process.on('SIGTSTP', onStop);
     void owner.closed.then(() => {
-      this.#end({ type: 'lost' });
+      this.#end({ type: 'lost', pid: owner.state.facts.pid });
     });
     output.on('resize', this.#resized);
     for (const chunk of early) this.#keys(chunk);
@@ -137,6 +139,7 @@ class Client {
         const text = Buffer.from(message.data, 'base64').toString('utf8');
         this.#hasShown = true;
         this.#hasTitle ||= text.includes('\x1b[22;0t');
+        this.#rowsAbove = message.rows_above ?? null;
         output.write(text);
         break;
       }
@@ -182,6 +185,7 @@ class Client {
 
   readonly #resized = (): void => {
     const { columns, rows } = this.#streams.output;
+    this.#rowsAbove = null;
     this.#owner?.send({ type: 'size', columns, rows });
   };
 
@@ -197,6 +201,7 @@ class Client {
   #suspend(): void {
     const { input } = this.#streams;
     this.#read(false);
+    this.#rowsAbove = null;
     if (input.isTTY) input.setRawMode(false);
     const stop = (): void => {
       jobControl.stop();
@@ -222,6 +227,7 @@ class Client {
     const whole = Object.keys(env).length > 0 ? env : (Object.fromEntries(own) as Record<string, string>);
     this.#program = controller;
     this.#read(false);
+    this.#rowsAbove = null;
     let exitCode: number | null = null;
     try {
       const ended = await runOnTerminal({
@@ -248,7 +254,14 @@ class Client {
   #giveBack({ type }: Attached): void {
     const { input, output } = this.#streams;
     if (type === 'lost' || type === 'silent')
-      output.write(`\r\n\x1b[J\x1b[?1004l${this.#hasTitle ? '\x1b[23;0t' : ''}`);
+      output.write(`${eraseFrame(this.#rowsAbove)}\x1b[?1004l${this.#hasTitle ? '\x1b[23;0t' : ''}`);
     leaveTerminal(input, output);
   }
+}
+
+/** Returns the sequence that removes a frame whose owner is gone. The row of the cursor stays where the size of the frame
+ * is not known. tmux takes `ESC[J` in the home position for a clear screen, so the first cell is erased apart. */
+function eraseFrame(rowsAbove: number | null): string {
+  if (rowsAbove === null) return '\r\n\x1b[J';
+  return `\r${rowsAbove > 0 ? `\x1b[${rowsAbove}A` : ''}\x1b[C\x1b[J\r\x1b[K\r\n`;
 }

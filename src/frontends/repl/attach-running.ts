@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { listOwners } from '../../app/live/connect-owner.js';
+import { connectOwner, listOwners } from '../../app/live/connect-owner.js';
 import type { OwnerFacts } from '../../app/live/messages.js';
 import { chosenRow } from '../../app/find-session.js';
 import { openRecord } from '../../app/open-record.js';
@@ -7,11 +7,12 @@ import { readSettings } from '../../app/settings.js';
 import { askLine } from '../../kernel/console/ask.js';
 import { CliError, exit } from '../../kernel/console/command.js';
 import type { RootOptions } from '../../kernel/console/options.js';
-import { outputIsTerminal, print, printError } from '../../kernel/console/print.js';
+import { outputIsTerminal, printError } from '../../kernel/console/print.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { findSession } from '../../kernel/console/stored-session.js';
 import { directoryId } from '../../kernel/disk/directory-id.js';
 import type { EarlyFrame } from '../../ui/early-frame.js';
+import { printErrorWrapped, printWrapped } from './print-wrapped.js';
 import { shortId } from './short-id.js';
 import { type Attached, attachTerminal } from './attach-client.js';
 
@@ -21,6 +22,8 @@ export type After = { readonly exitCode: number } | { readonly options: RootOpti
 /** A session whose process was killed is looked for this long: another client may continue it at this moment. */
 const takeOverMs = 5_000;
 const betweenMs = 100;
+/** The process of a lost session is asked this long whether it still runs. */
+const longestLookMs = 500;
 
 /** Attaches to the session that these options continue, if another process runs it. Null: none does. */
 export async function attachIfRunning(
@@ -74,13 +77,13 @@ async function attachTo(
     const typed = early?.withdraw() ?? [];
     return text === '' ? typed : [`\x1b[200~${text}\x1b[201~`, '\r', ...typed];
   });
-  return attached === null ? null : afterwards(attached, id, options);
+  return attached === null ? null : await afterwards(attached, settings, id, options);
 }
 
-function afterwards(attached: Attached, id: string, options: RootOptions): After {
+async function afterwards(attached: Attached, settings: Settings, id: string, options: RootOptions): Promise<After> {
   switch (attached.type) {
     case 'ended':
-      if (attached.text !== '') print(`${attached.text}\n`);
+      if (attached.text !== '') printWrapped(attached.text);
       return { exitCode: attached.exitCode };
     case 'refused':
       throw new CliError(exit.session, `session ${id} cannot be shown here`, attached.text);
@@ -91,13 +94,26 @@ function afterwards(attached: Attached, id: string, options: RootOptions): After
         `agent stop ${id} ends it; then agent -r ${id} continues the session.`,
       );
     case 'lost':
-      printError('agent: the process of this session has ended unexpectedly. The session continues here.\n');
+      printErrorWrapped(
+        (await runs(settings, id, attached.pid))
+          ? 'agent: the process of this session has closed the connection, because this terminal did not read. Attaching again.'
+          : 'agent: the process of this session has ended unexpectedly. The session continues here.',
+      );
       return { options: continued(options, { resume: id }) };
     case 'open':
       return { options: continued(options, optionsOf(attached.arguments)) };
     default:
       return attached satisfies never;
   }
+}
+
+/** Returns true if the process still runs the session. */
+async function runs(settings: Settings, id: string, pid: number): Promise<boolean> {
+  const client = await connectOwner(settings.config.files, id, { client: 'ps', timeoutMs: longestLookMs }).catch(
+    () => null,
+  );
+  client?.close();
+  return client?.state.facts.pid === pid;
 }
 
 type Chosen = Pick<RootOptions, 'resume' | 'fork' | 'at'>;

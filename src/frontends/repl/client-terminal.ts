@@ -35,6 +35,7 @@ class ClientTerminal {
   /** Keys that came before there was a screen. */
   #early: Uint8Array[] = [];
   #written: string[] = [];
+  #rowsAbove: number | null = null;
   #isFull = false;
   #isGone = false;
 
@@ -70,6 +71,9 @@ class ClientTerminal {
       },
       on: (_event, listener) => events.on('resize', listener),
       off: (_event, listener) => events.off('resize', listener),
+      onFrame: (rowsAbove) => {
+        this.#rowsAbove = rowsAbove;
+      },
     };
     connection.onMessage((message) => {
       this.#take(message);
@@ -166,7 +170,11 @@ class ClientTerminal {
   #send(): void {
     const text = this.#written.splice(0).join('');
     if (text === '') return;
-    this.#connection.send({ type: 'screen', data: Buffer.from(text, 'utf8').toString('base64') });
+    this.#connection.send({
+      type: 'screen',
+      data: Buffer.from(text, 'utf8').toString('base64'),
+      ...(this.#rowsAbove === null ? {} : { rows_above: this.#rowsAbove }),
+    });
     if (this.#isFull || this.#connection.unread() <= mostUnreadBytes) return;
     this.#isFull = true;
     this.onPressure(true);

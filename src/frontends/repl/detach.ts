@@ -2,10 +2,10 @@ import { exit } from '../../kernel/console/command.js';
 import type { SessionPort } from '../../kernel/core/session-port.js';
 import type { DetachingCommand } from '../../ui/repl-options.js';
 import type { RootOptions } from '../../kernel/console/options.js';
-import { print, printError } from '../../kernel/console/print.js';
 import { shortId } from './short-id.js';
 import { jobControl } from './job-control.js';
 import { letTerminalGo } from './let-go.js';
+import { printErrorWrapped, printWrapped } from './print-wrapped.js';
 import type { Shared } from './screen-options.js';
 import { startDetached } from './start-detached.js';
 
@@ -79,11 +79,11 @@ async function turnEnd(session: SessionPort, signal: AbortSignal): Promise<void>
 /** The screen of this process has ended, and the session continues: without the terminal, if the shell takes it back. */
 export async function leaveHere({ sessions, life, run }: Shared): Promise<void> {
   life.detached = true;
-  print(`${continuesAs(sessions.shown().id)}\n`);
+  printWrapped(continuesAs(sessions.shown().id));
   if (jobControl.hasShell()) await letTerminalGo();
   else
-    printError(
-      'agent: no shell with job control waits for this program, so it keeps the terminal until the session ends.\n',
+    printErrorWrapped(
+      'agent: no shell with job control waits for this program, so it keeps the terminal until the session ends.',
     );
   run.settings.log({ at: 'detach', message: 'the terminal was let go', detail: true });
 }
@@ -92,9 +92,9 @@ export async function leaveHere({ sessions, life, run }: Shared): Promise<void> 
 export async function handOver(id: string, options: RootOptions): Promise<number> {
   const started = await startDetached(['-r', id], options);
   if ('problem' in started) {
-    printError(`agent: ${started.problem}\n`);
+    printErrorWrapped(`agent: ${started.problem}`);
     return started.exitCode;
   }
-  print(`${continuesAs(id)}\n`);
+  printWrapped(continuesAs(id));
   return exit.done;
 }

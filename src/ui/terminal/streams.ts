@@ -22,6 +22,8 @@ export interface OutputPort {
   readonly rows?: number | undefined;
   on(event: 'resize', listener: () => void): unknown;
   off(event: 'resize', listener: () => void): unknown;
+  /** Takes the number of rows above the cursor that are removed later, before each frame. */
+  readonly onFrame?: (rowsAbove: number) => void;
 }
 
 /** The terminal's answer: its size, and where the cursor is, counted from 0. */

@@ -35,6 +35,8 @@ interface ScreenOptions {
   readonly quick?: () => boolean;
   /** The lines that the first frame painted. */
   readonly painted?: Painted;
+  /** Called before each frame is written, with its rows above the cursor that a later frame removes. */
+  readonly onFrame?: ((rowsAbove: number) => void) | undefined;
 }
 
 const beginFrame = '\x1b[?2026h';
@@ -53,6 +55,8 @@ interface Frame {
   readonly cursor: RowPlace;
   readonly committed: number;
   readonly printed: Printable;
+  /** The live rows of text that will move into the scrollback. */
+  readonly textRows: number;
 }
 
 interface Waiting {
@@ -136,13 +140,14 @@ export class Writer {
     const skipped = Math.max(0, rows.length - most);
     const target = [...committed, ...rows.slice(skipped)];
     this.#wrapped = new Map(lines.map((line, index) => [line, all[index] ?? []]));
+    const textLines = skipped > 0 ? 0 : (live.text ?? 0);
     const frame = {
       target,
+      textRows: all.slice(0, textLines).reduce((sum, wrapped) => sum + wrapped.length, 0),
       cursor: { row: committed.length + Math.max(0, cursorRow - skipped), column: live.cursor.column },
       committed: committed.length,
       printed,
     };
-    const textLines = skipped > 0 ? 0 : (live.text ?? 0);
     const many = target.length - this.#painter.painted.length > mostAtOnce;
     if (many && this.#options.quick?.() === true && this.#goToChange(frame, textLines)) return true;
     this.#textLines = textLines;
@@ -381,8 +386,9 @@ export class Writer {
     return question;
   }
 
-  #painted({ committed, printed: { lines, head, rest } }: Frame): void {
+  #painted({ committed, textRows, printed: { lines, head, rest } }: Frame): void {
     this.#painter.release(committed);
+    this.#options.onFrame?.(Math.max(0, this.#painter.row - textRows));
     this.#print(lines, this.#headColumns > 0);
     this.#pending = rest === '' ? [] : [rest];
     this.#headColumns = head;

@@ -240,3 +240,25 @@ test('a line whose last row becomes narrower stays one line, and so does one in 
   await terminal.settle();
   expect(terminal.lines().filter((line) => line !== '')).toEqual(['c'.repeat(10), 'd'.repeat(35), '>']);
 });
+
+test('each frame reports its rows above the cursor, without text that will move into the scrollback', () => {
+  const rows: number[] = [];
+  const screen = new Writer({
+    write: () => undefined,
+    size: { columns: 10, rows: 10 },
+    synchronized: true,
+    reflow: () => ['all'],
+    onFrame: (rowsAbove) => {
+      rows.push(rowsAbove);
+    },
+  });
+  screen.commit(['printed']);
+  screen.draw({ lines: ['', 'status', '> '], cursor: { line: 2, column: 2 } });
+  screen.draw({
+    lines: ['an answer of two rows', '', 'a status of two rows', '> '],
+    text: 1,
+    cursor: { line: 3, column: 2 },
+  });
+  screen.close();
+  expect(rows).toEqual([2, 3, 0]);
+});
