@@ -159,10 +159,13 @@ test('a request that is wrong is refused with what is wrong', async () => {
   expect(launched).toEqual([]);
 });
 
+const iso = (ms: number): string => new Date(ms).toISOString();
+
 test('a long session comes in pages, each event once', async () => {
-  const { api, row } = await served(1203);
+  const { api, row, store } = await served(1203);
   const [listed] = (await api.call('GET', '/api/sessions')).value as readonly Record<string, unknown>[];
-  expect(listed).toMatchObject({ session_id: row.id, state: null, last_seq: 1203 });
+  const times = { created_at: iso(row.createdAt), updated_at: iso((await store.session(row.id))?.updatedAt ?? 0) };
+  expect(listed).toMatchObject({ session_id: row.id, state: null, last_seq: 1203, ...times });
   expect((await api.call('GET', `/api/sessions/${row.id}`)).value).toEqual(listed);
   const seqs: number[] = [];
   let pages = 0;

@@ -6,6 +6,9 @@ import type { FromSchema } from '../../../kernel/tools/define-tool.js';
 
 const text = (description: string, more: JsonSchema = {}) => ({ ...more, type: 'string', description }) as const;
 const textOrNull = (description: string) => ({ type: ['string', 'null'], description }) as const;
+/** A time as `since` of `agent ps --json` has it. */
+const timePattern = '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z$';
+const time = (description: string) => text(description, { pattern: timePattern });
 /** An object with no other properties than these. */
 const closed = <const P extends JsonSchema, const R extends readonly (keyof P & string)[]>(
   properties: P,
@@ -59,11 +62,15 @@ export const apiSchemas = {
       pid: { type: ['integer', 'null'], description: 'The process that runs the session.' },
       model: textOrNull('`provider/model`.'),
       cost_usd: { type: ['number', 'null'], description: 'Null: no price is known.' },
-      since: textOrNull('ISO 8601, UTC: since when it is in this state.'),
+      since: {
+        type: ['string', 'null'],
+        pattern: timePattern,
+        description: 'ISO 8601, UTC: since when it is in this state.',
+      },
       cwd: { type: 'string' },
       clients: { type: 'integer', description: 'The screens and programs that follow the session.' },
-      created_at: { type: 'integer', description: 'Unix milliseconds.' },
-      updated_at: { type: 'integer', description: 'Unix milliseconds.' },
+      created_at: time('ISO 8601, UTC.'),
+      updated_at: time('ISO 8601, UTC.'),
       last_seq: { type: 'integer', description: 'The number of its last event; 0: it has none yet.' },
     },
     [
@@ -87,7 +94,7 @@ export const apiSchemas = {
       kind: { type: 'string' },
       content: { type: ['string', 'null'] },
       data: { description: 'Depends on the kind; see docs/record.md.' },
-      created_at: { type: 'integer', description: 'Unix milliseconds.' },
+      created_at: { type: 'integer', description: 'Unix milliseconds, as in an exported session.' },
     },
     ['seq', 'kind', 'content', 'data', 'created_at'],
   ),

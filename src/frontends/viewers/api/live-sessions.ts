@@ -74,7 +74,10 @@ export class LiveSessions implements ServedSessions {
     );
     const ids = new Set(here.map(({ session_id: id }) => id));
     const others = rows.filter(({ id }) => !ids.has(id)).map((row) => viewOf(row, null));
-    return [...running.toSorted((one, other) => other.updated_at - one.updated_at), ...others].slice(0, limit);
+    return [
+      ...running.toSorted((one, other) => Date.parse(other.updated_at) - Date.parse(one.updated_at)),
+      ...others,
+    ].slice(0, limit);
   }
 
   /** The sessions that run now. */
@@ -319,6 +322,10 @@ function answerOf({ decision, scope = 'once', message = '' }: ApiValue<'Decision
   return { answer: 'deny', ...(message === '' ? {} : { message }) } as const;
 }
 
+function timeText(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
 /** A session is stored, or runs, or both. */
 function viewOf(row: SessionSummary | null, facts: OwnerFacts | null): ApiValue<'Session'> {
   return { ...(row ? storedView(row) : unstored), ...(facts ? runningView(facts, row) : {}) };
@@ -334,8 +341,8 @@ const unstored: ApiValue<'Session'> = {
   since: null,
   cwd: '',
   clients: 0,
-  created_at: 0,
-  updated_at: 0,
+  created_at: timeText(0),
+  updated_at: timeText(0),
   last_seq: 0,
 };
 
@@ -347,18 +354,17 @@ function storedView(row: SessionSummary): ApiValue<'Session'> {
     model: row.model === null ? null : `${row.provider ?? '?'}/${row.model}`,
     cost_usd: row.costUsd,
     cwd: row.cwd,
-    created_at: row.createdAt,
-    updated_at: row.updatedAt,
+    created_at: timeText(row.createdAt),
+    updated_at: timeText(row.updatedAt),
     last_seq: row.events,
   };
 }
 
 function runningView(facts: OwnerFacts, row: SessionSummary | null): Partial<ApiValue<'Session'>> {
-  const sinceMs = Date.parse(facts.since);
   return {
     ...facts,
     title: row?.title ?? facts.title,
-    ...(row ? {} : { created_at: sinceMs, updated_at: sinceMs }),
+    ...(row ? {} : { created_at: facts.since, updated_at: facts.since }),
   };
 }
 
