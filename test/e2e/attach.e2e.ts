@@ -314,6 +314,24 @@ test('agent --bg prints the id of the session, works without a terminal and deni
   expect(existsSync(`/proc/${pid}`)).toBe(false);
 });
 
+test('a question of the model that nobody answers in time ends, and the terminal that shows it closes it', async () => {
+  const at = place({});
+  const questions = [{ question: 'Which colour?', options: [{ label: 'Red' }, { label: 'Blue' }] }];
+  const asking = [{ calls: [{ name: 'ask_user', arguments: { questions } }] }, { text: 'I chose red.' }];
+  const args = [binary, '--bg', '--approval-timeout', '4s', '-m', script(at, asking), 'paint it'];
+  const started = spawnSync(process.execPath, args, { cwd: at.work, env: at.env, encoding: 'utf8' });
+  expect([started.status, started.stderr]).toEqual([0, '']);
+  pidOf(at, started.stdout.trim());
+  const screen = openScreen(at, ['attach', started.stdout.trim()]);
+  await screen.until(/Which colour\?/);
+  await screen.until(/I chose red\.[^]*❯/);
+  expect(screen.text()).not.toMatch(/❯ 1\. Red/);
+  const results = events(at).filter(({ kind }) => kind === 'tool_result');
+  expect(results).toMatchObject([{ content: expect.stringMatching(/^Not answered in time: .* within 4 s/) as string }]);
+  screen.type('\x04');
+  await screen.exited;
+});
+
 test('agent --bg reports an error of the start with its exit code', () => {
   const at = place({});
   const run = (...args: readonly string[]) =>

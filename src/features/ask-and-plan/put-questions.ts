@@ -69,7 +69,7 @@ export function askTool(): DefinedTool {
     async run({ questions }, ctx) {
       const answer = await put(ctx, { from: 'the model', message: '', fields: questions.map(fieldOf) });
       if (answer === null) return failed('execution_failed', nobody);
-      if (answer.answer !== 'filled') return unanswered(answer.answer);
+      if (answer.answer !== 'filled') return unanswered(answer);
       const lines = questions.map(
         (asked, index) => `${asked.question}\n${saidText(asked, answer.values[`q${index}`])}`,
       );
@@ -162,7 +162,7 @@ export function planTool(mode: PlanMode): DefinedTool {
         return failed('execution_failed', 'Plan mode is off, so no plan is needed: do what the user asked for.');
       const answer = await put(ctx, { from: 'the model', message: plan, isMarkdown: true, fields: [verdict] });
       if (answer === null) return failed('execution_failed', nobody);
-      if (answer.answer !== 'filled') return unanswered(answer.answer, ' Plan mode is still on.');
+      if (answer.answer !== 'filled') return unanswered(answer, ' Plan mode is still on.');
       const said = String(answer.values[verdict.name]);
       if (said === 'go' || said === 'ask') return carryOut(mode, said);
       const words = said === 'keep' ? '' : ` They say: ${said}`;
@@ -217,8 +217,19 @@ function put({ session }: ToolContext, form: Form): Promise<FormAnswer | null> {
   return session.putForm ? session.putForm(form) : Promise.resolve(null);
 }
 
-function unanswered(answer: 'declined' | 'cancelled', more = ''): ToolOutcome {
-  return answer === 'cancelled'
-    ? failed('cancelled', 'The user closed this without an answer.')
-    : succeeded('no answer', { output: `The user declined to answer.${more}`, answered: false });
+function unanswered(answer: Exclude<FormAnswer, { readonly answer: 'filled' }>, more = ''): ToolOutcome {
+  switch (answer.answer) {
+    case 'declined':
+      return succeeded('no answer', { output: `The user declined to answer.${more}`, answered: false });
+    case 'cancelled':
+      return failed('cancelled', 'The user closed this without an answer.');
+    case 'late':
+      return failed(
+        'timeout',
+        `Not answered in time: the user did not answer within ${answer.afterMs / 1_000} s.${more} ` +
+          'Continue with what seems best and say what you assumed, or end your turn with the question.',
+      );
+    default:
+      return answer satisfies never;
+  }
 }

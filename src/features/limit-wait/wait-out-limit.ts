@@ -93,6 +93,7 @@ class LimitWait {
       from: 'agent',
       title: `Usage limit of ${provider} until ${this.#time()}`,
       message,
+      isUntimed: true,
       fields: [
         {
           name: 'wait',

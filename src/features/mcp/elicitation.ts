@@ -67,6 +67,7 @@ export async function elicited(server: string, params: unknown, putForm: PutForm
     case 'declined':
       return { action: 'decline' };
     case 'cancelled':
+    case 'late':
       return { action: 'cancel' };
     case 'filled':
       if (isRecord(params) && params['mode'] === 'url')

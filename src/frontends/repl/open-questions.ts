@@ -11,8 +11,8 @@ interface Parts {
   readonly tell: (said: DesktopNotification) => void;
 }
 
-/** Denies calls that are not approved in time, where a time is set. Notifies the user of a question that no terminal
- * shows. */
+/** Denies calls that are not approved in time, and ends questions that are not answered in time, where a time is set.
+ * Notifies the user of a question that no terminal shows. */
 export function followQuestions({
   config,
   hasScreens,
@@ -20,22 +20,36 @@ export function followQuestions({
 }: Parts): (event: AgentEvent, session: SessionPort) => void {
   const waiting = new Map<string, AbortController>();
   const { approvalTimeoutMs: timeoutMs } = config.policy;
-  const denyLater = async (session: SessionPort, callId: string, afterMs: number): Promise<void> => {
+  const answerLater = async (session: SessionPort, id: string, answer: Answer, afterMs: number): Promise<void> => {
     const controller = new AbortController();
-    waiting.set(callId, controller);
+    waiting.set(id, controller);
     await wait(Math.min(afterMs, longestTimerMs), undefined, { signal: controller.signal, ref: false });
-    waiting.delete(callId);
-    session.answer(callId, { answer: 'deny', message: `Nobody has answered within ${afterMs / 1_000} s.` });
+    waiting.delete(id);
+    session.answer(id, answer);
   };
   return (event, session) => {
     if (event.type === 'approval_requested' || event.type === 'form_opened') {
       if (!hasScreens())
         tell({ title: 'agent', text: `agent asks you something: agent attach ${shortId(session.id)}` });
-      if (event.type === 'approval_requested' && timeoutMs !== null)
-        void denyLater(session, event.question.callId, timeoutMs).catch(() => undefined); // It was answered.
-    } else if (event.type === 'approval_resolved') {
-      waiting.get(event.callId)?.abort();
-      waiting.delete(event.callId);
+      const late = timeoutMs === null ? null : lateAnswer(event, timeoutMs);
+      if (late && timeoutMs !== null) void answerLater(session, late.id, late.answer, timeoutMs).catch(() => undefined); // It was answered.
+    } else if (event.type === 'approval_resolved' || event.type === 'form_closed') {
+      const id = event.type === 'form_closed' ? event.id : event.callId;
+      waiting.get(id)?.abort();
+      waiting.delete(id);
     }
   };
+}
+
+type Answer = Parameters<SessionPort['answer']>[1];
+
+/** Returns the answer to what nobody has answered in time; null for what has all the time. */
+function lateAnswer(
+  event: Extract<AgentEvent, { readonly type: 'approval_requested' | 'form_opened' }>,
+  afterMs: number,
+): { readonly id: string; readonly answer: Answer } | null {
+  if (event.type === 'form_opened')
+    return event.form.isUntimed ? null : { id: event.id, answer: { answer: 'late', afterMs } };
+  const message = `Nobody has answered within ${afterMs / 1_000} s.`;
+  return { id: event.question.callId, answer: { answer: 'deny', message } };
 }

@@ -1,6 +1,6 @@
 import type { CallClock } from '../core/call-clock.js';
 import { isError, parseEnvelope } from '../core/envelope.js';
-import type { Form, ServerQuestion } from '../core/form.js';
+import type { Form, FormAnswer, ServerQuestion } from '../core/form.js';
 import { isRecord } from '../core/json.js';
 import type { Verdict } from '../core/policy.js';
 import type { SubagentRequest, BoundCall, CallSession, ToolContext } from '../core/tool.js';
@@ -14,17 +14,21 @@ interface CallContext {
   readonly approved?: boolean;
   readonly clock?: CallClock | null;
   readonly progress?: (chunk: string) => void;
+  /** Called with each answer of the user to a question of the call. */
+  readonly onAnswer?: (answer: FormAnswer) => void;
 }
+
+const nothing = (): void => undefined;
 
 /** Builds what a tool is given to run one call. */
 export function contextOf(
   d: DispatchDeps,
-  { id, bound, verdict, approved = false, clock = null, progress = () => undefined }: CallContext,
+  { id, bound, verdict, approved = false, clock = null, progress = nothing, onAnswer = nothing }: CallContext,
   signal: AbortSignal,
 ): ToolContext {
   return {
     cwd: d.cwd,
-    session: callSession(d, id, signal, clock),
+    session: callSession(d, { id, clock, onAnswer }, signal),
     sandbox: verdict.sandbox,
     readsOnly: verdict.risk === 'read-only',
     approved,
@@ -39,7 +43,11 @@ export function contextOf(
 }
 
 /** Returns the session of a call with the ways to ask the user. The call's clock stops while the user answers. */
-function callSession(d: DispatchDeps, id: string, signal: AbortSignal, clock: CallClock | null): CallSession {
+function callSession(
+  d: DispatchDeps,
+  { id, clock, onAnswer }: Required<Pick<CallContext, 'id' | 'clock' | 'onAnswer'>>,
+  signal: AbortSignal,
+): CallSession {
   const { record, searchWeb, runAgent, mergeAgent, approval } = d;
   const { putForm } = approval;
   const whileAsking: CallClock['whileAsking'] = (asking) => (clock ? clock.whileAsking(asking) : asking());
@@ -47,7 +55,15 @@ function callSession(d: DispatchDeps, id: string, signal: AbortSignal, clock: Ca
     id: record.id,
     events: () => record.events(),
     ...(searchWeb ? { searchWeb } : {}),
-    ...(putForm ? { putForm: (form: Form) => whileAsking(() => putForm(form, signal)) } : {}),
+    ...(putForm
+      ? {
+          putForm: async (form: Form) => {
+            const answer = await whileAsking(() => putForm(form, signal));
+            onAnswer(answer);
+            return answer;
+          },
+        }
+      : {}),
     ...(d.tools.hooks?.listens('Elicitation')
       ? { answerForm: (question: ServerQuestion) => answerOfServer(d, question, signal) }
       : {}),

@@ -1,6 +1,7 @@
 import { startCallClock } from '../core/call-clock.js';
 import { clampEnvelope, errorEnvelope, isError, type ErrorEnvelope } from '../core/envelope.js';
 import type { EventDraft, ToolCallData } from '../core/event.js';
+import type { FormAnswer } from '../core/form.js';
 import type { WatchReport } from '../core/file-changes.js';
 import type { Verdict } from '../core/policy.js';
 import {
@@ -266,13 +267,18 @@ async function run(
       : startCallClock({ timeoutMs, maxMs: timeoutMs }, d.host, () => {
           deadline.abort();
         });
+  let answerSource: ToolOutcome['answerSource'];
+  const onAnswer = ({ source }: FormAnswer): void => {
+    answerSource = source ?? answerSource;
+  };
   const ctx: ToolContext = {
-    ...contextOf(d, { id, bound, verdict, approved, clock, progress }, signal),
+    ...contextOf(d, { id, bound, verdict, approved, clock, progress, onAnswer }, signal),
     signal: clock === null ? signal : AbortSignal.any([signal, deadline.signal]),
   };
   try {
     const outcome = await bound.tool.run(bound.args, ctx);
-    return deadline.signal.aborted && !signal.aborted ? timedOut(outcome, timeoutMs ?? 0) : outcome;
+    const ended = deadline.signal.aborted && !signal.aborted ? timedOut(outcome, timeoutMs ?? 0) : outcome;
+    return answerSource === undefined ? ended : { ...ended, answerSource };
   } catch (error) {
     d.host.log({
       at: 'tool',

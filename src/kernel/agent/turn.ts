@@ -389,7 +389,7 @@ function withLimit(d: TurnDeps, done: Dispatched, count: TurnState): Dispatched 
 export async function answer(d: TurnDeps, call: ToolCallData, done: Dispatched): Promise<void> {
   const { captured } = done;
   const { outcome, kept } = await keepAttached(d.attachments, done.outcome);
-  const { envelope, summary: content, files, diff } = outcome;
+  const { envelope, summary: content, files, diff, answerSource } = outcome;
   d.host.log({
     at: 'call',
     message: 'a call ended',
@@ -412,6 +412,7 @@ export async function answer(d: TurnDeps, call: ToolCallData, done: Dispatched):
         ...(diff ? { diff } : {}),
         ...changesData(captured),
         ...decisionData(done),
+        ...(answerSource === undefined ? {} : { answer_source: answerSource }),
         ...(kept && kept.attachments.length > 0 ? { attachments: kept.attachments } : {}),
       },
     },

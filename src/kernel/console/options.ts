@@ -134,7 +134,7 @@ export const rootOptions = {
   approvalTimeout: {
     group: 'Tools and what they may do:',
     flags: '--approval-timeout <duration>',
-    about: 'deny calls that are not approved within this time (90s, 10m, 2h)',
+    about: 'deny calls and end questions without an answer after this time (90s, 10m, 2h)',
     setting: 'approval_timeout',
   },
   safe: {

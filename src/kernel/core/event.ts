@@ -188,6 +188,9 @@ export interface ToolResultData {
   readonly attachments?: readonly AttachmentData[];
   /** Names what decided whether the call ran. Absent: the call could not run at all. */
   readonly decided_by?: Decider;
+  /** The kind of screen on which the user answered the questions of the call; absent: a terminal with the session on
+   * it, or there were none. */
+  readonly answer_source?: AnswerSource;
   /** The effects of its rehearsal. Absent: it was not rehearsed. */
   readonly effects?: Effects;
   readonly kept?: boolean;

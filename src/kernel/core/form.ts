@@ -1,3 +1,4 @@
+import type { AnswerSource } from './event.js';
 import type { Json } from './json.js';
 
 /** Questions that a tool or a server puts to the user: what `ask_user` asks, what an MCP server wants to know
@@ -11,6 +12,8 @@ export interface Form {
   readonly message: string;
   /** The message is Markdown. A screen renders it, others show it as it is. */
   readonly isMarkdown?: true;
+  /** It waits for an answer however short the time for approvals is. */
+  readonly isUntimed?: true;
   readonly fields: readonly FormField[];
 }
 
@@ -42,12 +45,24 @@ export interface FormOption {
 
 export type FormValue = string | number | boolean | readonly string[];
 
-/** `declined`: the user does not want to answer. `cancelled`: they were not there, or the turn was ended. */
-export type FormAnswer =
-  | { readonly answer: 'filled'; readonly values: Readonly<Record<string, FormValue>> }
-  | { readonly answer: 'declined' | 'cancelled' };
+export type FormAnswer = FormReply & {
+  /** The kind of screen that answered; absent: a terminal with the session on it. */
+  readonly source?: AnswerSource;
+};
 
-const formAnswers: readonly string[] = ['filled', 'declined', 'cancelled'] satisfies readonly FormAnswer['answer'][];
+/** `declined`: the user does not want to answer. `cancelled`: they were not there, or the turn was ended. `late`: the user
+ * did not answer within this time. */
+type FormReply =
+  | { readonly answer: 'filled'; readonly values: Readonly<Record<string, FormValue>> }
+  | { readonly answer: 'declined' | 'cancelled' }
+  | { readonly answer: 'late'; readonly afterMs: number };
+
+const formAnswers: readonly string[] = [
+  'filled',
+  'declined',
+  'cancelled',
+  'late',
+] satisfies readonly FormAnswer['answer'][];
 
 export function isFormAnswer(answer: { readonly answer: string }): answer is FormAnswer {
   return formAnswers.includes(answer.answer);

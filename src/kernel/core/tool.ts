@@ -1,5 +1,14 @@
 import type { Envelope, ErrorEnvelope } from './envelope.js';
-import type { CallTarget, ChangeData, Event, FileState, FolderData, ToolCallData, ToolSpec } from './event.js';
+import type {
+  AnswerSource,
+  CallTarget,
+  ChangeData,
+  Event,
+  FileState,
+  FolderData,
+  ToolCallData,
+  ToolSpec,
+} from './event.js';
 import type { Form, FormAnswer, HookedForm, ServerQuestion } from './form.js';
 import type { Json } from './json.js';
 import type { SearchAnswer, SearchRequest } from './provider.js';
@@ -237,6 +246,8 @@ export interface ToolOutcome {
   readonly denials?: readonly Denial[];
   /** Images and documents for the model, and others that are stored with the result. */
   readonly attachments?: readonly MatchedFile[];
+  /** The kind of screen on which the user answered its questions. */
+  readonly answerSource?: AnswerSource;
 }
 
 /** A call that was not run because it was not allowed. */

@@ -45,6 +45,11 @@ test('the model asks, and reads what was chosen and what was said in other words
 test.each<[string, FormAnswer | null, unknown]>([
   ['a no is not an error', { answer: 'declined' }, { output: 'The user declined to answer.', answered: false }],
   ['an interrupt', { answer: 'cancelled' }, { code: 'cancelled' }],
+  [
+    'the time is over',
+    { answer: 'late', afterMs: 90_000 },
+    { code: 'timeout', error: expect.stringMatching(/^Not answered in time: .* within 90 s\. Continue/) as string },
+  ],
   ['nobody is there', null, { code: 'execution_failed', error: expect.stringContaining('No user is present') }],
 ])('where there is no answer the model is told so: %s', async (_name, answer, envelope) => {
   const ctx = answer ? person(answer).ctx : context('/');
