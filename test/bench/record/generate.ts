@@ -15,6 +15,8 @@ interface Sizes {
   readonly longest: number;
   /** Of a result; 40 unless given. */
   readonly resultWords?: number;
+  /** The sessions are distributed over this many days until now; without it events follow each other closely. */
+  readonly days?: number;
 }
 
 /** A repeatable sequence of numbers from 0 to 1 (mulberry32). */
@@ -28,13 +30,21 @@ export function randomNumbers(seed: number): () => number {
   };
 }
 
-/** A store of `events` events in sessions of `perSession`, one of them of `longest`. Words have the frequencies of a
- * language; `words` are those of which none occurs in more than about 1 % of the events. Rows are written as the
- * program writes them, checksums and chain included. */
+/** Creates a store of `events` events in sessions of `perSession`, one of them of `longest`. */
 export async function generateStore(sizes: Sizes): Promise<Generated> {
-  const { file, events, perSession, longest, resultWords = 40 } = sizes;
-  const { store } = await openSqliteStore({ file, now: Date.now });
+  const { store } = await openSqliteStore({ file: sizes.file, now: Date.now });
   await store.close();
+  return fillStore(sizes);
+}
+
+const dayMs = 86_400_000;
+const firstMs = 1_750_000_000_000;
+const stepMs = 50;
+
+/** Adds sessions to an existing database of any version of the program. Words have the frequencies of a language;
+ * `words` are those of which none occurs in more than about 1 % of the events. Rows are written as the program writes
+ * them, checksums and chain included; the program itself updates indexes and totals when it opens the database. */
+export function fillStore({ file, events, perSession, longest, resultWords = 40, days }: Sizes): Generated {
   const db = new Database(file);
   db.pragma('synchronous = OFF');
   const random = randomNumbers(42);
@@ -45,28 +55,44 @@ export async function generateStore(sizes: Sizes): Promise<Generated> {
     'INSERT INTO events (session_id, seq, kind, content, data_json, created_at, crc32, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
   );
   const session = db.prepare(
-    'INSERT INTO sessions (id, cwd, provider, model, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)',
+    'INSERT INTO sessions (id, cwd, title, provider, model, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)',
   );
-  let time = 1_750_000_000_000;
+  const sessions = 1 + Math.ceil((events - longest) / perSession);
+  const pauseMs = days === undefined ? 0 : Math.floor((days * dayMs - events * stepMs) / sessions);
+  let time = days === undefined ? firstMs : Date.now() - days * dayMs;
   let written = 0;
   let longestId = '';
   while (written < events) {
     const size = Math.min(events - written, written === 0 ? longest : perSession);
-    const id = ulid(time, crypto.getRandomValues(new Uint8Array(16)));
+    const id = ulid(
+      time,
+      Uint8Array.from({ length: 16 }, () => Math.floor(random() * 256)),
+    );
     if (written === 0) longestId = id;
+    const model = models[Math.floor(written / perSession) % models.length] ?? 'offline';
     db.transaction(() => {
-      session.run(id, `/work/project-${Math.floor(written / perSession) % 40}`, 'offline', 'offline', time, time);
+      const cwd = `/work/project-${Math.floor(written / perSession) % 40}`;
+      session.run(id, cwd, sentence(4), 'offline', model, time, time + size * stepMs);
       let previous: Buffer | null = null;
       for (let seq = 1; seq <= size; seq++) {
-        const row = { seq, created_at: (time += 50), ...eventAt(seq, sentence, resultWords) };
+        const row = { seq, created_at: (time += stepMs), ...eventAt(seq, sentence, { resultWords, model }) };
         previous = chainLink(previous, row, eventDigests(row));
         insert.run(id, seq, row.kind, row.content, row.data_json, row.created_at, eventChecksum(row), previous);
       }
     })();
     written += size;
+    time += pauseMs;
   }
   db.close();
   return { words: rareWords(vocabulary), longest: longestId };
+}
+
+const models: readonly string[] = ['offline', 'offline-small', 'offline-large'];
+/** Tools by how often they are called; one call in 25 fails. */
+const toolNames: readonly string[] = ['bash', 'bash', 'bash', 'read_file', 'read_file', 'edit_file', 'grep'];
+
+function toolAt(turn: number): { readonly name: string; readonly fails: boolean } {
+  return { name: toolNames[turn % toolNames.length] ?? 'bash', fails: turn % 25 === 24 };
 }
 
 interface Made {
@@ -76,14 +102,20 @@ interface Made {
 }
 
 /** A turn is eight rows: prompt, usage, text, call, start, result, usage, answer. */
-function eventAt(seq: number, sentence: (words: number) => string, resultWords: number): Made {
+function eventAt(
+  seq: number,
+  sentence: (words: number) => string,
+  { resultWords, model }: { readonly resultWords: number; readonly model: string },
+): Made {
+  // The rows of a turn have the sequence numbers 8n + 3 to 8n + 10.
+  const { name, fails } = toolAt(Math.floor((seq - 3) / 8));
   const id = `c${seq - (seq % 8)}`;
   const response = `r${seq - (seq % 8)}`;
   const data = (value: unknown): string => JSON.stringify(value);
   const usage = {
     response_id: response,
     provider: 'offline',
-    model: 'offline',
+    model,
     input_tokens: 1200,
     output_tokens: 80,
     cache_read_tokens: 900,
@@ -103,20 +135,24 @@ function eventAt(seq: number, sentence: (words: number) => string, resultWords: 
   const kinds: readonly (() => Made)[] = [
     () => ({
       kind: 'tool_result',
-      content: 'exit 0',
+      content: fails ? 'failed' : 'exit 0',
       data_json: data({
         tool_call_id: id,
-        name: 'bash',
-        output: data({ output: sentence(resultWords), exit_code: 0 }),
-        success: true,
+        name,
+        output: data(
+          fails
+            ? { error: sentence(8), code: seq % 200 < 100 ? 'timeout' : 'exit_code' }
+            : { output: sentence(resultWords), exit_code: 0 },
+        ),
+        success: !fails,
         duration_ms: seq % 900,
       }),
     }),
-    () => ({ kind: 'usage', content: null, data_json: data(usage) }),
+    () => ({ kind: 'usage', content: null, data_json: data({ ...usage, response_id: `a${seq + 1}` }) }),
     () => ({
       kind: 'assistant',
       content: sentence(30),
-      data_json: data({ response_id: `a${seq}`, provider: 'offline', api: 'offline', model: 'offline', stop: 'stop' }),
+      data_json: data({ response_id: `a${seq}`, provider: 'offline', api: 'offline', model, stop: 'stop' }),
     }),
     () => ({ kind: 'user', content: sentence(15), data_json: null }),
     () => ({ kind: 'usage', content: null, data_json: data({ ...usage, response_id: `r${seq + 4}` }) }),
@@ -127,17 +163,17 @@ function eventAt(seq: number, sentence: (words: number) => string, resultWords: 
         response_id: `r${seq + 3}`,
         provider: 'offline',
         api: 'offline',
-        model: 'offline',
+        model,
         stop: 'tool',
       }),
     }),
     () => ({
       kind: 'tool_call',
-      content: `bash(command="${sentence(4)}")`,
+      content: `${name}(command="${sentence(4)}")`,
       data_json: data({
         id: `c${seq + 2}`,
         type: 'function',
-        function: { name: 'bash', arguments: data({ command: sentence(4) }) },
+        function: { name, arguments: data({ command: sentence(4) }) },
         response_id: `r${seq + 2}`,
       }),
     }),
