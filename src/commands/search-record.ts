@@ -25,7 +25,7 @@ import {
   type CommandHandler,
 } from '../kernel/console/command.js';
 import type { Settings } from '../kernel/console/run-settings.js';
-import { age, asksTeam, countOption, localDay, printListing } from '../kernel/console/line-output.js';
+import { age, asksTeam, countOption, localDay, printListing, progressOn } from '../kernel/console/line-output.js';
 import { openSharedRecord, scopeOf } from '../kernel/console/shared-record-port.js';
 import { goToSession } from '../kernel/console/stored-session.js';
 
@@ -36,6 +36,7 @@ interface Options {
   readonly team?: boolean;
   readonly person?: string;
   readonly since?: string;
+  readonly complete?: boolean;
 }
 
 const maxHits = 100;
@@ -54,6 +55,7 @@ const form: CliCommand = {
         '--since <time>',
         'with --team: in sessions that began since then; 90d, or 90d before after: or before:, unless you say',
       )
+      .option('--complete', 'first index what a search does not cover yet, after an upgrade or a large import')
       .option('--json', 'one JSON array'),
   run: (line, words, options: Options) => search(line, words.join(' '), options),
 };
@@ -77,7 +79,8 @@ async function search({ out, withStore }: CommandLine, text: string, options: Op
   if (options.since !== undefined && !asksTeam(options))
     throw new CliError(exit.usage, '--since is for --team', 'Add --team, or leave it out.');
   return await withStore(async (opened) => {
-    const { store, settings } = opened;
+    const { store, records, settings } = opened;
+    if (options.complete) await records.completeIndex?.(progressOn(out, 'Indexing the record'));
     const asked = parseRequest(options.here ? `project:here ${text}` : text, settings.cwd);
     const find = asksTeam(options) ? teamHits(opened, options, out.error) : ownHits(store);
     const found = await find(asked, limit + 1);
@@ -92,8 +95,21 @@ async function search({ out, withStore }: CommandLine, text: string, options: Op
     printListing(out, options.json, hits.map(asJson), lines, { colors });
     if (found.length > limit)
       out.error(`There are more than these ${limit}: --limit ${limit * 2} shows some of them.\n`);
+    const gap = asksTeam(options) ? null : await gapText(store);
+    if (gap !== null) out.error(`${gap} --complete indexes the rest first.\n`);
     return exit.done;
   });
+}
+
+/** Says that a search did not cover all events; null where it did. */
+async function gapText(store: Pick<Store, 'searchCoverage'>): Promise<string | null> {
+  const share = await store.searchCoverage();
+  if (share === 1) return null;
+  const covered = share < 0.01 ? 'less than 1' : String(Math.floor(share * 100));
+  return (
+    `The search covers the newest events of the record, ${covered} %; ` +
+    'the rest is indexed in the background while sessions are open.'
+  );
 }
 
 /** Sessions that began longer before now, or before the day of a filter, are
@@ -211,6 +227,8 @@ async function searchAndGo(argument: string, repl: Repl): Promise<void> {
   const asked = askedFor(argument, repl);
   if (asked === null) return;
   const own = await ownHits(store)(asked, maxHits);
+  const gap = await gapText(store);
+  if (gap !== null) screen.notice('info', gap);
   let team = settings.config.store.url === null ? null : laterHits(asked, own, repl);
   if (own.length === 0 && team === null) {
     await noticeNothing(argument, asked, repl);
@@ -326,6 +344,7 @@ const shownKinds: ReadonlySet<string> = new Set([
   'tool_result',
   'shell',
   'side_question',
+  'limit',
 ]);
 
 /** The events around one as lines, and at which of them it begins. */

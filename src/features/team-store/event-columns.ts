@@ -2,7 +2,7 @@ import { parseJson } from '../../kernel/core/json.js';
 import { tookMs } from '../../kernel/core/event.js';
 import { isRecord } from '../../kernel/core/json.js';
 import type { StoredEvent } from './team.js';
-import { foldedWords, type SearchQuery } from '../../kernel/store/search-index.js';
+import { foldedWords, type SearchQuery } from '../../kernel/store/search-query.js';
 
 /** The columns that the server keeps of an event besides its bytes, to count, select and search. */
 export interface EventColumns {
@@ -98,6 +98,7 @@ const texts: Readonly<Record<string, (event: Searched, data: () => Data) => stri
   assistant: ({ content }) => start(content ?? ''),
   shell: ({ content }, data) => `${looseText(data()['command'])}\n${start(content ?? '')}`,
   side_question: (_event, data) => `${looseText(data()['question'])}\n${start(looseText(data()['answer']))}`,
+  limit: ({ content }, data) => `${content ?? ''}\n${start(looseText(data()['message']))}`,
   tool_call: (_event, data) => {
     const { name, arguments: args } = recordOf(data()['function']);
     if (typeof name !== 'string' || typeof args !== 'string') return null;

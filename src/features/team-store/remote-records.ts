@@ -56,6 +56,7 @@ export function createRemoteRecords(source: Source): Records {
     },
     // The server does that by itself.
     erase: null,
+    completeIndex: null,
     compact: () => Promise.resolve(),
     ask: (question, parameters = []) => source.server.question(question, parameters),
   };

@@ -314,6 +314,8 @@ export class RemoteStore implements Store {
     return hits.map(({ owner: _owner, ...hit }) => hit);
   };
 
+  searchCoverage: Store['searchCoverage'] = () => Promise.resolve(1);
+
   /** Rejects with `in_use` while another process writes the session. */
   remove: Store['remove'] = (id) =>
     this.#inOrder(async () => {

@@ -4,7 +4,7 @@ import { isRecord } from '../../kernel/core/json.js';
 import { ulid } from '../../kernel/core/store.js';
 import type { TeamScope } from '../../kernel/console/shared-record-port.js';
 import type { StoredEvent, TeamHit } from './team.js';
-import { holdsPhrases, type SearchQuery, snippetOf } from '../../kernel/store/search-index.js';
+import { holdsPhrases, type SearchQuery, snippetOf } from '../../kernel/store/search-query.js';
 import { searchTextOf, tsquery } from './event-columns.js';
 import type { QueryRows } from './server-connection.js';
 import { type ServerEventRow, storedEvent } from './stored-events.js';

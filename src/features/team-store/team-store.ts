@@ -20,7 +20,7 @@ import {
 } from './team.js';
 import { leaseStaleMs } from '../../kernel/store/tables.js';
 import { StoreError } from '../../kernel/store/errors.js';
-import { searchOf } from '../../kernel/store/search-index.js';
+import { searchOf } from '../../kernel/store/search-query.js';
 import { promptLine, sessionOfRow, type StoredSession, sessionValues } from '../../kernel/store/session-rows.js';
 import { clean, columnsOf, type EventColumns } from './event-columns.js';
 import { announceEnd, type ServerEventRow, storedEvent } from './stored-events.js';

@@ -13,6 +13,21 @@ export function printJson(out: Printer, value: unknown, indent?: number): void {
   out.data(`${jsonText(value, indent)}\n`);
 }
 
+const firstProgressMs = 500;
+
+/** Reports how far a long command is, on standard error and with longer and longer pauses, so that a log gets few lines.
+ * Returns what takes the share that is done, from 0 to 1. `what`: the work as a present participle. */
+export function progressOn(out: Pick<Printer, 'error'>, what: string): (share: number) => void {
+  const start = performance.now();
+  let nextMs = firstProgressMs;
+  return (share) => {
+    const passedMs = performance.now() - start;
+    if (passedMs < nextMs) return;
+    out.error(`${what}: ${Math.floor(share * 100)} %\n`);
+    nextMs = passedMs + Math.max(firstProgressMs, passedMs);
+  };
+}
+
 /** Prints one JSON array with `--json`, else lines of text. `colors` as for `print`. */
 export function printListing(
   out: Printer,

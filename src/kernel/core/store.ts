@@ -144,6 +144,9 @@ export interface SessionCatalogue {
   /** The newest events that hold all words of `text` (also "phrases" and beginnings*), in the sessions of `cwd` when it
    * is given, and that `filters` let through. Without a word, filters find every event that they let through. */
   search(text: string, limit: number, cwd?: string, filters?: SearchFilters): Promise<readonly SearchHit[]>;
+  /** The share of the events that a search for words covers, from 0 to 1: the newest ones, while the events of an old
+   * database or of a large import are being indexed. */
+  searchCoverage(): Promise<number>;
   /** With the sessions of its agents. */
   remove(id: string): Promise<void>;
   /** A new session whose events are copies of the first `uptoSeq` (default: all) of `parentId`'s. */
@@ -173,6 +176,8 @@ export interface Records {
   readonly erase: ((trace: TextTrace | null, contents: readonly string[]) => Promise<Erased>) | null;
   /** Returns the space of removed sessions to the disk and wipes it. */
   compact(): Promise<void>;
+  /** Completes the search index; `progress` receives the share that is done, from 0 to 1. Null: it is always complete. */
+  readonly completeIndex: ((progress: (share: number) => void) => Promise<void>) | null;
   /** Answers one reading question in SQL, over the tables and views of docs/record.md. Null: the store does not speak
    * SQL. */
   readonly ask: ((sql: string, parameters?: readonly unknown[]) => Promise<SqlAnswer>) | null;

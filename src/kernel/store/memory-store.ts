@@ -3,14 +3,13 @@ import { hostname } from 'node:os';
 import { attachmentsOf, type Event, knownEvent, tookMs, typedText } from '../core/event.js';
 import type { KeptMessage, QueuedMessage } from '../core/session-port.js';
 import { isRecord } from '../core/json.js';
-import { aboutOf, type Filtered, letsThrough, noFilters, type SearchFilters } from '../core/files/search-filters.js';
+import { noFilters } from '../core/files/search-filters.js';
 import type {
   CallFilter,
   Lease,
   RecordedCall,
   Records,
   RecordScope,
-  SearchHit,
   SessionChange,
   SessionRow,
   SessionSummary,
@@ -20,7 +19,6 @@ import type {
 import { wellFormed, wellFormedDeep } from '../core/text.js';
 import { dataJson, noSession, rowOfEvent, seqTaken } from './event-rows.js';
 import { chainLink, type ChainRow, digestsOf, eventChecksum, eventDigests, verifySessions } from './hash-chain.js';
-import { matchesSearch, searchOf, type SearchQuery, snippetOf } from './search-index.js';
 import { findSession, promptLine, sessionExists, type SessionIndex } from './session-rows.js';
 
 interface StoredSession {
@@ -110,7 +108,8 @@ class MemoryStore implements Store {
   agentsOf: Store['agentsOf'] = async (parentId) =>
     [...this.#sessions.values()].map(({ row }) => row).filter((row) => isAgentOf(row, parentId));
   search: Store['search'] = async (text, limit, cwd, filters = noFilters) =>
-    searchIn(this.#newestFirst(cwd), text, filters).slice(0, limit);
+    (await import('./memory-search.js')).searchIn(this.#newestFirst(cwd), text, filters).slice(0, limit);
+  searchCoverage: Store['searchCoverage'] = () => Promise.resolve(1);
   update: Store['update'] = async (id, change) => {
     changeRow(this.#stored(id), change);
   };
@@ -146,6 +145,7 @@ class MemoryStore implements Store {
       return changed;
     },
     erase: null,
+    completeIndex: null,
     compact: () => Promise.resolve(),
     ask: null,
   };
@@ -234,61 +234,6 @@ function cleanEvent(event: Event): Event {
     data: text === null ? null : parseJson(text),
     createdAt: event.createdAt,
   };
-}
-
-function searchIn(sessions: readonly StoredSession[], text: string, filters: SearchFilters): readonly SearchHit[] {
-  const query = searchOf(text, filters);
-  return query === null ? [] : sessions.flatMap((item) => hitsIn(item, query, filters));
-}
-
-/** Returns the facts of an event that filters check. */
-function filteredOf({ row }: StoredSession, { kind, createdAt, data }: Event, from: string): Filtered {
-  const fields = isRecord(data) ? data : {};
-  const call = isRecord(fields['function']) ? fields['function'] : {};
-  const tool = kind === 'tool_call' ? call['name'] : kind === 'tool_result' ? fields['name'] : null;
-  const { id: sessionId, title, cwd } = row;
-  return {
-    ...{
-      sessionId,
-      title,
-      cwd,
-      kind,
-      createdAt,
-      from,
-    },
-    tool: typeof tool === 'string' ? tool : null,
-    about: aboutOf(kind, fields),
-  };
-}
-
-function broughtFrom(events: readonly Event[]): string {
-  const data = events.find(({ kind }) => kind === 'import')?.data;
-  return isRecord(data) ? String(data['tool']) : 'agent';
-}
-
-/** Newest first. Calls and results are searched as JSON text. */
-function hitsIn(item: StoredSession, query: SearchQuery, filters: SearchFilters): readonly SearchHit[] {
-  const { row, events } = item;
-  const from = broughtFrom(events);
-  return events
-    .filter((event) => ['user', 'assistant', 'tool_call', 'tool_result', 'shell', 'side_question'].includes(event.kind))
-    .toReversed()
-    .flatMap((event) => {
-      const isMessage = event.kind === 'user' || event.kind === 'assistant';
-      const text = `${event.content ?? ''} ${isMessage ? '' : (dataJson(event.data) ?? '')}`;
-      if (!matchesSearch(query, text) || !letsThrough(filters, filteredOf(item, event, from))) return [];
-      return [
-        {
-          sessionId: row.id,
-          seq: event.seq,
-          kind: event.kind,
-          createdAt: event.createdAt,
-          cwd: row.cwd,
-          title: row.title,
-          ...snippetOf(query, text),
-        },
-      ];
-    });
 }
 
 function summary({ row, events }: StoredSession, copies: ReadonlySet<Event>): SessionSummary {

@@ -467,13 +467,15 @@ ${requestsView(` WHERE ${isOriginal}`)}
 DROP VIEW v_sessions;
 ${sessionsView(promptCondition, countedEvents)}`;
 
+const sideQuestionText = `coalesce(json_extract(data_json, '$.question'), '') || char(10)
+        || substr(coalesce(json_extract(data_json, '$.answer'), ''), 1, 16384)`;
+const limitText = `coalesce(content, '') || char(10)
+        || substr(coalesce(json_extract(data_json, '$.message'), ''), 1, 16384)`;
+
 /** Lets a search find side questions. */
 const sideQuestionSchema = `
 DROP VIEW search_text;
-${searchTextView({
-  side_question: `coalesce(json_extract(data_json, '$.question'), '') || char(10)
-        || substr(coalesce(json_extract(data_json, '$.answer'), ''), 1, 16384)`,
-})}
+${searchTextView({ side_question: sideQuestionText })}
 DROP INDEX events_found;
 ${foundIndex(foundKinds)}`;
 
@@ -486,6 +488,20 @@ CREATE TABLE kept_messages(
   when_ TEXT NOT NULL CHECK (when_ IN ('steer', 'after')), UNIQUE (session_id, id));
 DROP VIEW v_sessions;
 ${sessionsView(promptCondition, countedEvents, "json_extract(e.data_json, '$.note') IS NOT 1")}`;
+
+/** Lets the index be completed from the newest old event to the oldest: events whose ids lie between `gap_from` and
+ * `gap_to` are not in it yet. One process at a time completes it in the background, `claimed_by`, until the time
+ * `claimed_to` (Unix ms) unless it claims it again. Waits for usage limits are found; they are so few that an index of
+ * their own costs less than to replace the one of all others. */
+const gapSchema = `
+ALTER TABLE search_state ADD COLUMN gap_from INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE search_state ADD COLUMN gap_to INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE search_state ADD COLUMN claimed_by TEXT;
+ALTER TABLE search_state ADD COLUMN claimed_to INTEGER NOT NULL DEFAULT 0;
+DROP VIEW search_text;
+${searchTextView({ side_question: sideQuestionText, limit: limitText })}
+CREATE INDEX events_limits ON events(created_at) WHERE kind = 'limit';
+INSERT OR IGNORE INTO search_stale SELECT id FROM events WHERE kind = 'limit';`;
 
 /** Numbered from 1 and append-only: the meaning of a released entry never
  * changes. `PRAGMA user_version` is the number of the last one applied.
@@ -525,6 +541,7 @@ const migrations: readonly Migration[] = [
   { sql: copiesSchema },
   { sql: sideQuestionSchema },
   { sql: keptSchema },
+  { sql: gapSchema },
 ];
 
 /** The schema this program writes. */

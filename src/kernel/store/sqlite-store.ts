@@ -3,11 +3,12 @@ import { chmodSync, constants, copyFileSync, existsSync, mkdtempSync, realpathSy
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { noFilters } from '../core/files/search-filters.js';
-import type { BlobSeal, Lease, Records, SearchHit, SessionEnds, Store, Synced } from '../core/store.js';
+import type { BlobSeal, Lease, Records, SessionEnds, Store, Synced } from '../core/store.js';
 import { readBounded } from '../disk/bounded-file.js';
 import { type Tables, tablesAt } from './tables.js';
 import { adoptSession } from './adopt-session.js';
 import { connectImage, type Connection } from './connection.js';
+import { setTimeout as wait } from 'node:timers/promises';
 import { type Database, loadDriver, retryWhileBusy } from './driver.js';
 import { asStoreError, isBusy, isDamage, sqliteCode, StoreError } from './errors.js';
 import {
@@ -24,7 +25,7 @@ import { verifyChain } from './hash-chain.js';
 import { enterLease, leaseHolder, ownIdentity, type ProcessIdentity, releaseLease, takeLease } from './lease.js';
 import { damageReason, openDatabase, type OpenOptions, reopenRepaired } from './open-database.js';
 import { answer, compactDatabase, openReader, readCalls, readSpending, redactEvents } from './records.js';
-import { indexPending, searchEvents, searchOf } from './search-index.js';
+import { indexedShare, indexPending, type IndexStep, isIndexed } from './search-index.js';
 import {
   countSessions,
   findSession,
@@ -89,6 +90,10 @@ const closingBusyMs = 500;
 const indexedAtOnce = 64;
 const indexedAtClose = 512;
 const indexedBeforeSearch = 2000;
+/** The time that a search spends on a backlog first. It finds what is indexed then. */
+const backlogBeforeSearchMs = 300;
+/** The start of a session is over by then. */
+const backgroundStartMs = 2000;
 
 /** Returns the path of a database, its folder without links: two names of one folder are one database. */
 function placeOf(file: string): string {
@@ -185,6 +190,8 @@ export async function openImage(file: string, now: () => number): Promise<Store 
 class SqliteStore implements Store {
   /** Opened with the first question. */
   #reader: Database | null = null;
+  /** The index is being completed in the background. */
+  #isIndexing = false;
   /** Events written here that are not in the full-text index yet. */
   #unindexed = 0;
   #connection: Connection | null;
@@ -285,27 +292,38 @@ class SqliteStore implements Store {
       forkSession(connection, parentId, row, uptoSeq);
     });
 
-  adopt: Store['adopt'] = (row, events, blobs = []) =>
-    adoptSession({
+  adopt: Store['adopt'] = async (row, events, blobs = []) => {
+    await adoptSession({
       row,
       events,
       contents: { blobs, seal: this.#seal },
       write: (work, synced) => this.#write(work, synced),
       lease: (connection) => takeLease(connection, row.id, this.#me(), this.#open.now()),
     });
+    this.#indexInBackground();
+  };
 
   search: Store['search'] = async (text, limit, cwd, given = noFilters) => {
     const filters = cwd === undefined ? given : { ...given, cwd };
+    const [{ searchEvents }, { searchOf }] = await Promise.all([
+      import('./search-events.js'),
+      import('./search-query.js'),
+    ]);
     const query = searchOf(text, given);
     if (query === null) return [];
-    let hits: readonly SearchHit[] | null = null;
-    while (hits === null) {
-      for (let more = true; more;)
-        more = await this.#change((connection) => indexPending(connection, indexedBeforeSearch));
-      hits = await this.#change((connection) => searchEvents(connection, query, rowLimit(limit), filters));
+    for (;;) {
+      const deadline = performance.now() + backlogBeforeSearchMs;
+      let step: IndexStep = 'behind';
+      while (step === 'behind' || (step === 'gap' && performance.now() < deadline)) step = await this.#indexMore();
+      const hits = await this.#change((connection) => searchEvents(connection, query, rowLimit(limit), filters));
+      if (hits !== null) return hits;
     }
-    return hits;
   };
+  searchCoverage: Store['searchCoverage'] = () => this.#read(indexedShare);
+
+  #indexMore(): Promise<IndexStep> {
+    return this.#change((connection) => indexPending(connection, indexedBeforeSearch), 'later');
+  }
 
   find: Store['find'] = (text) =>
     this.#read((connection) =>
@@ -338,6 +356,12 @@ class SqliteStore implements Store {
       return await this.#write((connection) =>
         eraseTexts(connection, trace ?? keptTexts, { contents, seal: this.#seal }),
       );
+    },
+    completeIndex: async (progress) => {
+      for (let step: IndexStep = 'behind'; step !== 'done';) {
+        step = await this.#indexMore();
+        progress(await this.#read(indexedShare));
+      }
     },
     compact: () => this.#write(compactDatabase),
     ask: async (sql, parameters = []) => {
@@ -373,6 +397,7 @@ class SqliteStore implements Store {
     );
     if ('holder' in taken) return { held: false, holder: taken.holder };
     this.#tokens.set(sessionId, taken.token);
+    this.#indexInBackground();
     return { held: true, release: () => this.#release(sessionId, taken.token) };
   };
 
@@ -410,11 +435,33 @@ class SqliteStore implements Store {
   /** Indexes after the changes that wait already. A failure costs nothing: the next run indexes the rest. */
   #indexSoon(): void {
     this.#unindexed = 0;
-    this.#last = this.#last
-      .then(() => {
-        if (this.#connection) indexLater(this.#connection, indexedAtOnce);
-      })
-      .catch(() => null);
+    void this.#inOrder(() => {
+      if (this.#connection) indexLater(this.#connection, indexedAtOnce);
+    }).catch(() => null);
+  }
+
+  /** Completes the index while sessions are open. The next process that opens one continues after a kill. */
+  #indexInBackground(): void {
+    if (this.#isIndexing || this.#copied) return;
+    this.#isIndexing = true;
+    const work = async (): Promise<void> => {
+      await wait(backgroundStartMs, undefined, { ref: false });
+      if (!this.#connection || isIndexed(this.#connection)) return;
+      const { completeInBackground } = await import('./background-index.js');
+      await completeInBackground({ connection: () => this.#connection, inOrder: (step) => this.#inOrder(step) });
+    };
+    void work()
+      .catch(() => null)
+      .finally(() => {
+        this.#isIndexing = false;
+      });
+  }
+
+  /** Runs `work` after the changes that wait already. */
+  #inOrder<T>(work: () => T): Promise<T> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => null);
+    return done;
   }
 
   #indexLast(connection: Connection): void {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { noFilters } from '../../../src/kernel/core/files/search-filters.js';
-import { searchOf } from '../../../src/kernel/store/search-index.js';
+import { searchOf } from '../../../src/kernel/store/search-query.js';
 import type { QueryRows } from '../../../src/features/team-store/server-connection.js';
 import { findHits } from '../../../src/features/team-store/team-search.js';
 

@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** A program that holds a store and does what single lines of JSON tell it: a method and its arguments. `flood` appends
  * until it is killed and prints each sequence number once it is acknowledged; `lock` holds the database's write lock
- * until the next line; `adopt_until` stores a session from elsewhere and kills itself at an event. `tasks.claim` and the like are methods of its tasks. */
+ * until the next line; `index` completes the search index and prints each share that is done; `adopt_until` stores a session from elsewhere and kills itself at an event. `tasks.claim` and the like are methods of its tasks. */
 const program = `
 import { createInterface } from 'node:readline';
 import Database from 'better-sqlite3';
@@ -19,7 +19,7 @@ import { taskTableSet } from './src/features/scheduled-tasks/task-tables.js';
 const file = process.argv[2] ?? '';
 const say = (value: unknown) => { process.stdout.write(JSON.stringify(value) + '\\n'); };
 const options = JSON.parse(process.argv[3] ?? '{}');
-const { store, notices, tables } = await openSqliteStore({ file, now: Date.now, maxBusyMs: 60_000, ...options });
+const { store, records, notices, tables } = await openSqliteStore({ file, now: Date.now, maxBusyMs: 60_000, ...options });
 const raw = new Database(file);
 say({ notices });
 for await (const line of createInterface({ input: process.stdin })) {
@@ -40,6 +40,7 @@ for await (const line of createInterface({ input: process.stdin })) {
         process.kill(process.pid, 'SIGKILL');
       })());
     }
+    else if (method === 'index') { await records.completeIndex?.((share) => say(share)); say('indexed'); }
     else if (method === 'lock') { raw.exec('BEGIN IMMEDIATE'); say('locked'); }
     else if (method === 'unlock') { raw.exec('COMMIT'); say('unlocked'); }
     else if (method.startsWith('tasks.')) say((await (await tables(taskTableSet) as any)[method.slice(6)](...args)) ?? null);

@@ -20,6 +20,11 @@ DROP TABLE kept_messages;
 CREATE TABLE leases(
      session_id TEXT PRIMARY KEY, token TEXT NOT NULL, pid INTEGER NOT NULL, host TEXT NOT NULL,
      machine TEXT, started TEXT, since INTEGER NOT NULL);
+DROP INDEX events_limits;
+ALTER TABLE search_state DROP COLUMN gap_from;
+ALTER TABLE search_state DROP COLUMN gap_to;
+ALTER TABLE search_state DROP COLUMN claimed_by;
+ALTER TABLE search_state DROP COLUMN claimed_to;
 DROP TABLE events_fts;
 CREATE VIRTUAL TABLE events_fts USING fts5(text, content='', contentless_delete=1,
   tokenize='unicode61 remove_diacritics 2');

@@ -45,6 +45,7 @@ const kindNames: Readonly<Record<string, string>> = {
   result: 'tool_result',
   shell: 'shell',
   side: 'side_question',
+  limit: 'limit',
 };
 
 /** The context that the values of a filter are checked against. */

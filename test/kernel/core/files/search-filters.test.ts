@@ -34,7 +34,7 @@ test.each([
 test.each([
   ['tol:bash', /^There is no filter tol:\. Did you mean tool:\? There are tool:name, file:src.*project:here\|all\./],
   ['colour:red', /^There is no filter colour:\. There are .* Put words with a colon in quotes\.$/],
-  ['kind:sql', /^kind:sql: there are user, answer, call, result, shell, side\.$/],
+  ['kind:sql', /^kind:sql: there are user, answer, call, result, shell, side, limit\.$/],
   ['project:mine', /^project:mine: there are here and all\.$/],
   ['after:yesterday', /^after:yesterday is not a day: write for example after:2026-01-31/],
   ['before:2026-02-30', /^before:2026-02-30 is not a day/],
