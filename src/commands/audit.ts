@@ -7,14 +7,14 @@ import { hash } from 'node:crypto';
 import { dirname } from 'node:path';
 import { isRecord } from '../kernel/core/json.js';
 import type { Rule } from '../kernel/core/policy.js';
-import type { CallFilter, ChainBreak, ChainReport, RecordedCall, Store } from '../kernel/core/store.js';
+import type { CallFilter, ChainBreak, ChainReport, RecordedCall, Records, Store } from '../kernel/core/store.js';
 import { createProtectedPaths, createSecretPaths } from '../kernel/permissions/guarded-paths.js';
 import { actsOnAnything } from '../kernel/permissions/suggested-rules.js';
 import { compileRules, refusedAllow } from '../kernel/permissions/rules.js';
 import { needsRule } from '../kernel/permissions/shell/invocation.js';
 import type { ShellAnalysis } from '../kernel/permissions/shell/verdict.js';
 import { counted } from '../kernel/tools/define-tool.js';
-import { CliError, type CommandLine, exit, type CommandHandler } from '../kernel/console/command.js';
+import { CliError, type CommandLine, exit, type CommandHandler, type Printer } from '../kernel/console/command.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 import {
   asksTeam,
@@ -25,6 +25,7 @@ import {
   pointInTime,
   printCsv,
   printJson,
+  printJsonArray,
   printListing,
 } from '../kernel/console/line-output.js';
 import { findSession } from '../kernel/console/stored-session.js';
@@ -37,6 +38,8 @@ interface Options {
   readonly status?: string;
   readonly errors?: boolean;
   readonly limit?: string;
+  readonly page?: string;
+  readonly all?: boolean;
   readonly json?: boolean;
   readonly csv?: boolean;
   readonly team?: boolean;
@@ -64,6 +67,8 @@ export const auditCalls: CommandHandler = {
     example: 'agent audit --since 2h --errors',
     options: (command) =>
       withFilters(command)
+        .option('--page <n>', 'the second, third, … so many, going back in time')
+        .option('--all', 'all of them, oldest first')
         .option('--team', 'of everybody that you may read, in the database of `store.url`')
         .option('--person <role>', 'the same, of this person')
         .option('--json', 'one JSON array')
@@ -84,7 +89,7 @@ function withFilters(command: Command): Command {
     .option('--since <time>', 'from then on: 2h, 3d, 2w or a date')
     .option('--status <status>', 'ok, failed, open or an error code')
     .option('--errors', 'only what did not end well')
-    .option('--limit <n>', 'the newest so many');
+    .option('--limit <n>', 'the newest so many (a listing: 50; JSON, CSV and an export: all)');
 }
 
 /** The fields in words of a call and its result. They may contain content of the user's files. */
@@ -102,29 +107,82 @@ export const exportCalls: CommandHandler = {
       await withStore(async ({ records, store }) => {
         const kept = [...fields, 'arguments' as const].filter((name) => !options.hashArgs || !wordy.includes(name));
         if (options.csv) printCsv(out, kept);
-        for (const call of await records.calls(await filterOf(options, store))) {
-          const row = { ...rowOf(call), arguments: call.arguments };
-          if (options.csv)
-            printCsv(
-              out,
-              kept.map((name) => row[name]),
-            );
-          else printJson(out, Object.fromEntries(kept.map((name) => [name, row[name]])));
-        }
+        const filter = await filterOf(options, store);
+        const batches = filter.limit === undefined ? records.eachCall(filter) : [await records.calls(filter)];
+        for await (const calls of batches)
+          for (const call of calls) {
+            const row = { ...rowOf(call), arguments: call.arguments };
+            if (options.csv)
+              printCsv(
+                out,
+                kept.map((name) => row[name]),
+              );
+            else printJson(out, Object.fromEntries(kept.map((name) => [name, row[name]])));
+          }
         return exit.done;
       }),
   },
 };
 
-/** One line per tool call, oldest first. */
+const callsOnPage = 50;
+
+/** One line per tool call, oldest first: the newest page unless all are asked for. */
 async function audit({ out, withStore }: CommandLine, options: Options): Promise<number> {
   return await withStore(async ({ records, store }) => {
-    const rows = (await records.calls(await filterOf(options, store))).map(rowOf);
-    if (options.csv)
-      for (const line of [fields, ...rows.map((row) => fields.map((field) => row[field]))]) printCsv(out, line);
-    else printListing(out, options.json, rows, () => (rows.length === 0 ? ['No tool calls.'] : lines(rows)));
+    const filter = await filterOf(options, store);
+    const isForPrograms = options.json === true || options.csv === true;
+    if (options.page === undefined && (options.all || (isForPrograms && options.limit === undefined)))
+      await printCalls(out, options, rowBatches(records.eachCall(filter)));
+    else await printCallPage(out, options, { records, filter });
     return exit.done;
   });
+}
+
+async function* rowBatches(batches: AsyncIterable<readonly RecordedCall[]>): AsyncGenerator<readonly Row[]> {
+  for await (const calls of batches) yield calls.map(rowOf);
+}
+
+async function printCallPage(
+  out: Printer,
+  options: Options,
+  { records, filter }: { readonly records: Records; readonly filter: CallFilter },
+): Promise<void> {
+  const [size, page] = [filter.limit ?? callsOnPage, countOption(options.page, '--page', 1)];
+  const newest = await records.calls({ ...filter, limit: size * page + 1 });
+  const isMore = newest.length > size * page;
+  const end = newest.length - size * (page - 1);
+  const rows = newest.slice(isMore ? 1 : 0, Math.max(0, end)).map(rowOf);
+  await printCalls(
+    out,
+    options,
+    (async function* () {
+      yield rows;
+    })(),
+  );
+  if (isMore && filter.limit === undefined)
+    out.error(`There are older calls: --page ${page + 1} shows more, --all all.\n`);
+}
+
+/** Prints rows while they are read. */
+async function printCalls(out: Printer, options: Options, batches: AsyncIterable<readonly Row[]>): Promise<void> {
+  if (options.json) {
+    await printJsonArray(out, batches);
+    return;
+  }
+  if (options.csv) printCsv(out, fields);
+  const widths: number[] = [];
+  let count = 0;
+  for await (const rows of batches) {
+    if (options.csv)
+      for (const row of rows)
+        printCsv(
+          out,
+          fields.map((field) => row[field]),
+        );
+    else if (rows.length > 0) out.print(`${lines(rows, widths, count === 0).join('\n')}\n`);
+    count += rows.length;
+  }
+  if (count === 0 && !options.csv) out.print('No tool calls.\n');
 }
 
 type Row = Readonly<Record<'created_at' | 'seq', number>> &
@@ -150,9 +208,11 @@ function rowOf(call: RecordedCall): Row {
   };
 }
 
-function lines(rows: readonly Row[]): readonly string[] {
-  return columns([
-    ['time', 'session', 'seq', 'tool', 'args sha256', 'ms', 'status', 'decision', 'call'],
+const heads = ['time', 'session', 'seq', 'tool', 'args sha256', 'ms', 'status', 'decision', 'call'];
+
+function lines(rows: readonly Row[], widths: number[], isFirst: boolean): readonly string[] {
+  const cells = [
+    ...(isFirst ? [heads] : []),
     ...rows.map((row) => [
       localTime(row.created_at),
       row.session_id.slice(0, 13),
@@ -164,7 +224,8 @@ function lines(rows: readonly Row[]): readonly string[] {
       row.decision === null ? '-' : `${row.decision} (${row.decided_by ?? '?'})`,
       oneLine(row.summary ?? '', 80),
     ]),
-  ]);
+  ];
+  return columns(cells, widths);
 }
 
 async function filterOf(options: Options, store: Store): Promise<CallFilter> {

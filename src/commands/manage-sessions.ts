@@ -1,3 +1,5 @@
+import { addAll } from '../kernel/core/lists.js';
+import type { Later } from '../kernel/console/slash-command.js';
 import { counted } from '../kernel/tools/define-tool.js';
 import type { Session } from '../kernel/agent/session.js';
 import type { Event } from '../kernel/core/event.js';
@@ -23,7 +25,9 @@ import {
   distinctTitles,
   oneLine,
   pointInTime,
+  printJsonArray,
   printListing,
+  progressOn,
 } from '../kernel/console/line-output.js';
 import { findSession, goToSession } from '../kernel/console/stored-session.js';
 import { features, provided } from '../app/features.js';
@@ -147,21 +151,56 @@ async function resume(argument: string, repl: Repl): Promise<void> {
   await goToSession(repl, { continueNewest: false, resume: chosen, fork: false });
 }
 
+/** Sessions that are on the screen at once; the others are read while it shows them. */
+const pickedAtOnce = 500;
+
 async function pickSession({ sessions: open, store, settings, screen }: Repl): Promise<string | null> {
   const { id } = open.current().session;
-  const rows = (await store.list(Infinity)).filter((row) => row.id !== id && row.events > 0);
+  const { cwd } = settings;
+  const { count, pages } = await store.browse();
+  const here = await store.list(pickedAtOnce, cwd);
+  const newest: SessionSummary[] = [...here];
+  const shown = new Set([id, ...here.map((row) => row.id)]);
+  const unseen = (page: readonly SessionSummary[]): readonly SessionSummary[] =>
+    page.filter((row) => !shown.has(row.id));
+  const reader = pages[Symbol.asyncIterator]();
+  const first = await reader.next();
+  if (first.done !== true) addAll(newest, unseen(first.value));
+  const rows = newest.filter((row) => row.id !== id && row.events > 0);
   if (rows.length === 0) {
     screen.notice('info', 'There are no other sessions yet.');
     return null;
   }
+  for (const row of rows) shown.add(row.id);
+  const isMore = first.done !== true && count > first.value.length;
   return await screen.pick({
     title: 'Resume',
-    items: pickItems(sortedHereFirst(rows, settings.cwd), settings.cwd),
+    items: pickItems(rows, cwd),
+    ...(isMore ? { more: { said: 'Reading older sessions …', found: olderSessions(reader, unseen, cwd) } } : {}),
   });
 }
 
-function sortedHereFirst(rows: readonly SessionSummary[], cwd: string): readonly SessionSummary[] {
-  return [...rows.filter((row) => row.cwd === cwd), ...rows.filter((row) => row.cwd !== cwd)];
+/** Never rejects. */
+async function olderSessions(
+  reader: AsyncIterator<readonly SessionSummary[]>,
+  unseen: (page: readonly SessionSummary[]) => readonly SessionSummary[],
+  cwd: string,
+): Promise<Later<string>> {
+  const rows: SessionSummary[] = [];
+  try {
+    for (let page = await reader.next(); page.done !== true; page = await reader.next())
+      addAll(rows, unseen(page.value));
+  } catch (error) {
+    return { items: [], marked: [], said: `Older sessions were not read: ${String(error)}` };
+  }
+  return {
+    items: pickItems(
+      rows.filter(({ events }) => events > 0),
+      cwd,
+    ),
+    marked: [],
+    said: '',
+  };
 }
 
 interface PickRow {
@@ -296,10 +335,9 @@ interface RemoveOptions {
 interface PruneOptions {
   readonly olderThan?: string;
   readonly yes?: boolean;
+  readonly all?: boolean;
   readonly json?: boolean;
 }
-
-const maxListed = 1_000_000;
 
 export const removeSessions: CommandHandler = {
   line: {
@@ -339,6 +377,7 @@ export const pruneSessions: CommandHandler = {
       command
         .requiredOption('--older-than <time>', 'not written to since: 45m, 12h, 30d, 8w or a date')
         .option('--yes', 'delete them and all their events')
+        .option('--all', 'list all of them, not only the newest 50')
         .option('--json', 'one JSON array'),
     run: (line, _args, options: PruneOptions) => prune(line, options),
   },
@@ -350,13 +389,52 @@ async function prune({ out, withStore }: CommandLine, options: PruneOptions): Pr
     throw new CliError(exit.usage, '--older-than is missing', 'For example agent sessions prune --older-than 30d.');
   const before = pointInTime(options.olderThan, '--older-than', Date.now());
   return await withStore(async ({ store, records }) => {
-    const old = (await store.list(maxListed)).filter((row) => row.updatedAt < before);
-    printListing(out, options.json, old.map(removedAsJson), () => columns(old.map(cells)));
-    const count = options.yes ? await removeAll(old, store, out) : 0;
-    if (!options.json) out.print(summary(old.length, options.yes ? count : null));
+    const { count: found, pages } = await store.browse({ before });
+    const listed = options.yes ? await allOf(pages) : null;
+    const source = listed === null ? pages : inOnePage(listed);
+    if (options.json) await printJsonArray(out, mapped(source, removedAsJson));
+    else await printPages(out, source, options.all ? Infinity : defaultLimit);
+    const count = listed === null ? 0 : await removeAll(listed, store, out);
+    if (!options.json) {
+      if (!options.all && found > defaultLimit) out.print(`… and ${found - defaultLimit} more; --all lists them.\n`);
+      out.print(summary(found, options.yes ? count : null));
+    }
     if (count > 0) await records.compact();
     return exit.done;
   });
+}
+
+async function allOf(pages: AsyncIterable<readonly SessionSummary[]>): Promise<readonly SessionSummary[]> {
+  const rows: SessionSummary[] = [];
+  for await (const page of pages) addAll(rows, page);
+  return rows;
+}
+
+async function* inOnePage(rows: readonly SessionSummary[]): AsyncGenerator<readonly SessionSummary[]> {
+  yield rows;
+}
+
+async function* mapped<T, U>(pages: AsyncIterable<readonly T[]>, change: (row: T) => U): AsyncGenerator<readonly U[]> {
+  for await (const page of pages) yield page.map(change);
+}
+
+async function printPages(
+  out: CommandLine['out'],
+  pages: AsyncIterable<readonly SessionSummary[]>,
+  limit: number,
+): Promise<void> {
+  const widths: number[] = [];
+  let left = limit;
+  for await (const page of pages) {
+    const rows = page.slice(0, left);
+    out.print(
+      columns(rows.map(cells), widths)
+        .map((line) => `${line}\n`)
+        .join(''),
+    );
+    left -= rows.length;
+    if (left === 0) return;
+  }
 }
 
 /** Removes those that nobody has open; returns how many. */
@@ -365,8 +443,10 @@ async function removeAll(
   store: CommandStore['store'],
   out: CommandLine['out'],
 ): Promise<number> {
+  const progress = progressOn(out, 'Removing sessions');
   let count = 0;
-  for (const row of rows) {
+  for (const [index, row] of rows.entries()) {
+    progress(index / rows.length);
     const lease = await store.acquire(row.id);
     if (!lease.held) {
       out.error(`agent: ${row.id} is in use by process ${lease.holder.pid} and stays\n`);

@@ -39,6 +39,9 @@ const eventOfSession = eventColumns.replaceAll(/\w+/g, 'e.$&');
 export function createRemoteRecords(source: Source): Records {
   return {
     calls: (filter = {}) => readCalls(source, filter),
+    eachCall: async function* (filter = {}) {
+      yield await readCalls(source, filter);
+    },
     spending: (scope = {}) => readSpending(source, scope),
     verify: (sessionId) => verify(source, sessionId),
     redact: async (sessionId, seq, replacement) => {

@@ -1,3 +1,4 @@
+import { browseList } from '../../kernel/store/memory-store.js';
 import { hostname } from 'node:os';
 import type { Event } from '../../kernel/core/event.js';
 import { noFilters } from '../../kernel/core/files/search-filters.js';
@@ -295,6 +296,8 @@ export class RemoteStore implements Store {
       costUsd: row.cost_usd,
     }));
   };
+
+  browse: Store['browse'] = (scope) => browseList(this.list, scope);
 
   count: Store['count'] = async (cwd, agentsToo = false) => {
     const [row] = await this.#rows<{ readonly n: number }>(`SELECT count(*) AS n FROM agent.sessions WHERE ${listed}`, [

@@ -46,14 +46,24 @@ export function printListing(
     );
 }
 
+/** Prints one JSON array with `--json` while its rows are read, in the same form as `printListing`. */
+export async function printJsonArray(out: Printer, batches: AsyncIterable<readonly unknown[]>): Promise<void> {
+  let before = '[\n';
+  for await (const rows of batches) {
+    const texts = rows.map((row) => `  ${jsonText(row, 2).replaceAll('\n', '\n  ')}`);
+    if (texts.length === 0) continue;
+    out.data(before + texts.join(',\n'));
+    before = ',\n';
+  }
+  out.data(before === ',\n' ? '\n]\n' : '[]\n');
+}
+
 /** Pads columns to their widest cell; the last one is left as it is. A cell stays on one line, with hidden characters
- * spelt out. */
-export function columns(rows: readonly (readonly string[])[]): readonly string[] {
+ * spelt out. `widths`: at least these; they grow with the cells, for a listing that is printed in several parts. */
+export function columns(rows: readonly (readonly string[])[], widths: number[] = []): readonly string[] {
   const cells = rows.map((row) => row.map(spelledLine));
-  const widths = cells.reduce<number[]>(
-    (most, row) => row.map((cell, index) => Math.max(most[index] ?? 0, cell.length)),
-    [],
-  );
+  for (const row of cells)
+    for (const [index, cell] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, cell.length);
   return cells.map((row) =>
     row
       .map((cell, index) => (index === row.length - 1 ? cell : cell.padEnd(widths[index] ?? 0)))

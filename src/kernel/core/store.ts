@@ -123,6 +123,20 @@ export interface SessionLog {
   close(): Promise<void>;
 }
 
+/** The sessions of a listing. */
+export interface SessionScope {
+  readonly cwd?: string;
+  readonly agentsToo?: boolean;
+  /** Limits the listing to sessions that were not written to since then (Unix ms). */
+  readonly before?: number;
+}
+
+/** Sessions, newest first. */
+export interface SessionPages {
+  readonly count: number;
+  readonly pages: AsyncIterable<readonly SessionSummary[]>;
+}
+
 /** The sessions that are stored. */
 export interface SessionCatalogue {
   session(id: string): Promise<SessionRow | null>;
@@ -137,6 +151,8 @@ export interface SessionCatalogue {
   /** Newest first. Sessions of agents are left out unless `agentsToo` is set; what they cost is part of what their
    * parents cost. */
   list(limit: number, cwd?: string, agentsToo?: boolean): Promise<readonly SessionSummary[]>;
+  /** The same sessions in pages, between which other work runs. */
+  browse(scope?: SessionScope): Promise<SessionPages>;
   /** The number of such sessions; those of `cwd` when it is given. */
   count(cwd?: string, agentsToo?: boolean): Promise<number>;
   /** The sessions of agents that worked for a session, oldest first. */
@@ -163,6 +179,8 @@ export type Store = SessionLog & SessionCatalogue;
 export interface Records {
   /** Tool calls, oldest first. */
   calls(filter?: CallFilter): Promise<readonly RecordedCall[]>;
+  /** The same in batches, for listings that print while they read. */
+  eachCall(filter?: CallFilter): AsyncIterable<readonly RecordedCall[]>;
   /** Prompts, tool calls and requests, in order of session and `seq`. Requests of agents stand where their session was
    * waiting for them. */
   spending(scope?: RecordScope): Promise<readonly SpendingRow[]>;

@@ -11,7 +11,9 @@ import type {
   Records,
   RecordScope,
   SessionChange,
+  SessionPages,
   SessionRow,
+  SessionScope,
   SessionSummary,
   SpendingRow,
   Store,
@@ -34,6 +36,16 @@ interface StoredSession {
  * speaks no SQL. */
 export function openMemoryStore({ now }: { readonly now: () => number }): Store & { readonly records: Records } {
   return new MemoryStore(now);
+}
+
+/** Browses a store that lists all of its sessions at once. */
+export async function browseList(list: Store['list'], scope: SessionScope = {}): Promise<SessionPages> {
+  const all = await list(Number.MAX_SAFE_INTEGER, scope.cwd, scope.agentsToo);
+  const rows = all.filter(({ updatedAt }) => scope.before === undefined || updatedAt < scope.before);
+  const pages = async function* (): AsyncGenerator<readonly SessionSummary[]> {
+    yield rows;
+  };
+  return { count: rows.length, pages: pages() };
 }
 
 class MemoryStore implements Store {
@@ -104,6 +116,7 @@ class MemoryStore implements Store {
     this.#listed(...scope)
       .slice(0, limit)
       .map((item) => summary(item, copiesIn(this.#sessions.values())));
+  browse: Store['browse'] = (scope) => browseList(this.list, scope);
   count: Store['count'] = async (...scope) => this.#listed(...scope).length;
   agentsOf: Store['agentsOf'] = async (parentId) =>
     [...this.#sessions.values()].map(({ row }) => row).filter((row) => isAgentOf(row, parentId));
@@ -134,6 +147,9 @@ class MemoryStore implements Store {
 
   readonly records: Records = {
     calls: async (filter = {}) => callsOf(this.#sessions.values(), filter),
+    eachCall: async function* (filter = {}) {
+      yield await this.calls(filter);
+    },
     spending: async (scope = {}) => spendingOf(this.#sessions.values(), scope),
     verify: async (sessionId) => {
       const ids = sessionId === null ? [...this.#sessions.keys()].sort() : [sessionId];

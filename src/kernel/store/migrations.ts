@@ -454,7 +454,10 @@ export const isOriginal = `NOT EXISTS (SELECT 1 FROM events o
       OR (o.data_json IS e.data_json AND o.content IS e.content
         AND (o.session_id = s.parent_id OR json_extract(e.data_json, '$.response_id') IS NOT NULL))))`;
 
-const countedEvents = `(SELECT e.*, iif(e.kind IN ${countedKinds}, ${isOriginal}, 1) AS own
+/** The condition under which the index `events_counted` has the event `e`. */
+export const countedEvents = `e.kind IN ${countedKinds}`;
+
+const eventsWithOwn = `(SELECT e.*, iif(e.kind IN ${countedKinds}, ${isOriginal}, 1) AS own
     FROM events e JOIN sessions s ON s.id = e.session_id)`;
 
 /** Forks and imports are counted once. */
@@ -465,7 +468,7 @@ ${toolCallsView(` AND ${isOriginal}`)}
 DROP VIEW v_requests;
 ${requestsView(` WHERE ${isOriginal}`)}
 DROP VIEW v_sessions;
-${sessionsView(promptCondition, countedEvents)}`;
+${sessionsView(promptCondition, eventsWithOwn)}`;
 
 const sideQuestionText = `coalesce(json_extract(data_json, '$.question'), '') || char(10)
         || substr(coalesce(json_extract(data_json, '$.answer'), ''), 1, 16384)`;
@@ -487,7 +490,7 @@ CREATE TABLE kept_messages(
   id TEXT NOT NULL, text TEXT NOT NULL, source TEXT NOT NULL,
   when_ TEXT NOT NULL CHECK (when_ IN ('steer', 'after')), UNIQUE (session_id, id));
 DROP VIEW v_sessions;
-${sessionsView(promptCondition, countedEvents, "json_extract(e.data_json, '$.note') IS NOT 1")}`;
+${sessionsView(promptCondition, eventsWithOwn, "json_extract(e.data_json, '$.note') IS NOT 1")}`;
 
 /** Lets the index be completed from the newest old event to the oldest: events whose ids lie between `gap_from` and
  * `gap_to` are not in it yet. One process at a time completes it in the background, `claimed_by`, until the time

@@ -1,29 +1,11 @@
 import { hash } from 'node:crypto';
-import { type Event, tookMs } from '../core/event.js';
-import type { SqlAnswer, CallFilter, RecordedCall, RecordScope, SpendingRow } from '../core/store.js';
+import type { Event } from '../core/event.js';
+import type { SqlAnswer, RecordScope, SpendingRow } from '../core/store.js';
 import type { Connection } from './connection.js';
 import type { Database, Driver } from './driver.js';
 import { dataJson } from './event-rows.js';
 import { eventChecksum, eventDigests, type HashedRow } from './hash-chain.js';
 import { isOriginal } from './migrations.js';
-
-interface CallRow {
-  readonly session_id: string;
-  readonly seq: number;
-  readonly created_at: number;
-  readonly cwd: string;
-  readonly call_id: string | null;
-  readonly tool: string | null;
-  readonly arguments: string | null;
-  readonly summary: string | null;
-  readonly started: number;
-  readonly duration_ms: unknown;
-  readonly status: string;
-  readonly decision: string | null;
-  readonly decided_by: string | null;
-  readonly risk: string | null;
-  readonly error: string | null;
-}
 
 interface SpentRow {
   readonly session_id: string;
@@ -37,52 +19,6 @@ interface SpentRow {
   readonly input: number;
   readonly output: number;
   readonly cost: number | null;
-}
-
-/** Tool calls, oldest first. */
-export function readCalls({ sql }: Connection, filter: CallFilter): readonly RecordedCall[] {
-  const conditions = callConditions(filter);
-  const where = conditions.length === 0 ? '' : `WHERE ${conditions.map(([text]) => text).join(' AND ')}`;
-  const rows = sql<CallRow>(
-    `SELECT * FROM (
-       SELECT session_id, seq, created_at, cwd, call_id, tool, arguments, summary, started, duration_ms, status,
-         decision, decided_by, risk, error
-       FROM v_tool_calls ${where} ORDER BY created_at DESC, session_id DESC, seq DESC LIMIT ?)
-     ORDER BY created_at, session_id, seq`,
-  ).all([...conditions.flatMap(([, values]) => values), filter.limit ?? -1]);
-  return rows.map((row) => ({
-    sessionId: row.session_id,
-    seq: row.seq,
-    createdAt: row.created_at,
-    cwd: row.cwd,
-    callId: row.call_id,
-    tool: row.tool,
-    arguments: row.arguments,
-    summary: row.summary,
-    started: row.started === 1,
-    durationMs: tookMs(row),
-    status: row.status,
-    decision: row.decision,
-    decidedBy: row.decided_by,
-    risk: row.risk,
-    error: row.error,
-  }));
-}
-
-type Condition = readonly [text: string, values: readonly (string | number)[]];
-
-function callConditions(filter: CallFilter): readonly Condition[] {
-  const equal = (column: string, value: string | undefined): readonly Condition[] =>
-    value === undefined ? [] : [[`${column} = ?`, [value]]];
-  return [
-    ...equal('session_id', filter.sessionId),
-    ...equal('cwd', filter.cwd),
-    ...equal('tool', filter.tool),
-    ...equal('decided_by', filter.decidedBy),
-    ...(filter.since === undefined ? [] : [['created_at >= ?', [filter.since]] as const]),
-    ...(filter.status === 'failed' ? [["status NOT IN ('ok', 'open')", []] as const] : equal('status', filter.status)),
-    ...(filter.exceptOk === true ? [["status <> 'ok'", []] as const] : []),
-  ];
 }
 
 /** Prompts, tool calls and requests, in order of session and `seq`. Events are

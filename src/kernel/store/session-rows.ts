@@ -13,6 +13,7 @@ import {
   type SessionEnds,
   type SessionMatch,
   type SessionRow,
+  type SessionScope,
   type SessionSummary,
 } from '../core/store.js';
 import { firstLine, nearest, utf8Bytes, wellFormed } from '../core/text.js';
@@ -186,18 +187,28 @@ export function removeSession({ sql }: Connection, id: string): void {
   sql("DELETE FROM sessions WHERE id = ? OR (parent_id = ? AND kind = 'agent')").run(id, id);
 }
 
-/** Newest first. Each session costs two index look-ups; number of events and costs come from indexes alone. */
-export function listSessions(
-  connection: Connection,
-  limit: number,
-  cwd?: string,
-  agentsToo = false,
-): readonly SessionSummary[] {
-  const where = buildWhere(cwd, agentsToo);
-  const newestFirst = newestOrder(connection);
-  const statement = connection.sql<StoredSummary>(
+/** The ids of the sessions of a listing, newest first. */
+export function listedIds(connection: Connection, limit: number, scope: SessionScope): readonly string[] {
+  const { cwd, agentsToo = false, before } = scope;
+  const conditions = [
+    ...(cwd === undefined ? [] : ['s.cwd = ?']),
+    ...(agentsToo ? [] : [noAgents]),
+    ...(before === undefined ? [] : ['s.updated_at < ?']),
+  ];
+  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`;
+  return connection
+    .sql<{ readonly id: string }>(
+      `SELECT s.id, ${lastEvent} AS last_event, s.updated_at FROM sessions s ${where} ${newestOrder(connection)} LIMIT ?`,
+    )
+    .all([...(cwd === undefined ? [] : [cwd]), ...(before === undefined ? [] : [before]), rowLimit(limit)])
+    .map(({ id }) => id);
+}
+
+/** Summaries in the order of `ids`. Number of events and costs come from indexes alone. */
+export function summariesOf({ sql }: Connection, ids: readonly string[]): readonly SessionSummary[] {
+  const rows = sql<StoredSummary>(
     `WITH recent AS MATERIALIZED (
-       SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s ${where} ${newestFirst} LIMIT ?)
+       SELECT ${columns.replaceAll(/\w+/g, 's.$&')}, given.key AS place FROM json_each(?) given JOIN sessions s ON s.id = given.value)
      SELECT recent.*,
        (SELECT substr(iif(json_extract(data_json, '$.command') IS NULL, content, '/' ||
            json_extract(data_json, '$.command.name') || ' ' || json_extract(data_json, '$.command.args')),
@@ -206,9 +217,8 @@ export function listSessions(
            AND (data_json IS NULL OR json_extract(data_json, '$.note') IS NOT 1) ORDER BY seq LIMIT 1) AS prompt,
        (SELECT count(*) FROM events WHERE session_id = recent.id) AS events,
        (SELECT sum(cost) FROM (${costsIn('usage')} UNION ALL ${costsIn('agent_usage')})) AS cost_usd
-     FROM recent ${newestFirst}`,
-  );
-  const rows = cwd === undefined ? statement.all(rowLimit(limit)) : statement.all(cwd, rowLimit(limit));
+     FROM recent ORDER BY place`,
+  ).all(JSON.stringify(ids));
   return rows.map((row) => ({
     ...sessionOfRow(row),
     prompt: promptLine(row.prompt),

@@ -3,12 +3,22 @@ import { chmodSync, constants, copyFileSync, existsSync, mkdtempSync, realpathSy
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { noFilters } from '../core/files/search-filters.js';
-import type { BlobSeal, Lease, Records, SessionEnds, Store, Synced } from '../core/store.js';
+import type {
+  BlobSeal,
+  CallFilter,
+  Lease,
+  RecordedCall,
+  Records,
+  SessionEnds,
+  SessionSummary,
+  Store,
+  Synced,
+} from '../core/store.js';
 import { readBounded } from '../disk/bounded-file.js';
 import { type Tables, tablesAt } from './tables.js';
 import { adoptSession } from './adopt-session.js';
 import { connectImage, type Connection } from './connection.js';
-import { setTimeout as wait } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises';
 import { type Database, loadDriver, retryWhileBusy } from './driver.js';
 import { asStoreError, isBusy, isDamage, sqliteCode, StoreError } from './errors.js';
 import {
@@ -24,7 +34,7 @@ import {
 import { verifyChain } from './hash-chain.js';
 import { enterLease, leaseHolder, ownIdentity, type ProcessIdentity, releaseLease, takeLease } from './lease.js';
 import { damageReason, openDatabase, type OpenOptions, reopenRepaired } from './open-database.js';
-import { answer, compactDatabase, openReader, readCalls, readSpending, redactEvents } from './records.js';
+import { answer, compactDatabase, openReader, readSpending, redactEvents } from './records.js';
 import { indexedShare, indexPending, type IndexStep, isIndexed } from './search-index.js';
 import {
   countSessions,
@@ -32,7 +42,7 @@ import {
   forkSession,
   insertSession,
   inUse,
-  listSessions,
+  listedIds,
   newestSession,
   dropMessage,
   keepMessage,
@@ -46,6 +56,7 @@ import {
   sessionsByPrefix,
   sessionsByTitle,
   sessionsOfAgents,
+  summariesOf,
   touchSession,
   updateSession,
   writeQueue,
@@ -90,6 +101,8 @@ const closingBusyMs = 500;
 const indexedAtOnce = 64;
 const indexedAtClose = 512;
 const indexedBeforeSearch = 2000;
+/** Summaries that are read in one go, some 20 ms. */
+const summariesAtOnce = 500;
 /** The time that a search spends on a backlog first. It finds what is indexed then. */
 const backlogBeforeSearchMs = 300;
 /** The start of a session is over by then. */
@@ -187,6 +200,9 @@ export async function openImage(file: string, now: () => number): Promise<Store 
   }
 }
 
+/** Loads what reads tool calls, which no run of a session needs. */
+const loadCalls = () => import('./call-rows.js');
+
 class SqliteStore implements Store {
   /** Opened with the first question. */
   #reader: Database | null = null;
@@ -281,7 +297,14 @@ class SqliteStore implements Store {
       relocateSessions(connection, directoryId, from, to);
     });
   count: Store['count'] = (...scope) => this.#read((connection) => countSessions(connection, ...scope));
-  list: Store['list'] = (...scope) => this.#read((connection) => listSessions(connection, ...scope));
+  list: Store['list'] = (limit, cwd, agentsToo = false) =>
+    this.#read((connection) =>
+      summariesOf(connection, listedIds(connection, limit, { ...(cwd === undefined ? {} : { cwd }), agentsToo })),
+    );
+  browse: Store['browse'] = async (scope = {}) => {
+    const ids = await this.#read((connection) => listedIds(connection, Infinity, scope));
+    return { count: ids.length, pages: this.#summaries(ids) };
+  };
   agentsOf: Store['agentsOf'] = (parentId) => this.#read((connection) => sessionsOfAgents(connection, parentId));
   update: Store['update'] = (id, change) =>
     this.#write((connection) => {
@@ -347,7 +370,8 @@ class SqliteStore implements Store {
   };
 
   readonly records: Records = {
-    calls: (filter = {}) => this.#read((connection) => readCalls(connection, filter)),
+    calls: async (filter = {}) => (await loadCalls()).readCalls((work) => this.#read(work), filter),
+    eachCall: (filter = {}) => this.#eachCall(filter),
     spending: (scope = {}) => this.#read((connection) => readSpending(connection, scope)),
     verify: (sessionId) => this.#read(({ db }) => verifyChain(db, sessionId)),
     redact: (sessionId, seq, replacement) =>
@@ -378,6 +402,18 @@ class SqliteStore implements Store {
     now: () => this.#open.now(),
     forgetEnd: (id) => sessionEnds(this.#open.file).forget(id),
   });
+
+  async *#summaries(ids: readonly string[]): AsyncGenerator<readonly SessionSummary[]> {
+    for (let at = 0; at < ids.length; at += summariesAtOnce) {
+      yield await this.#read((connection) => summariesOf(connection, ids.slice(at, at + summariesAtOnce)));
+      await turn();
+    }
+  }
+
+  async *#eachCall(filter: CallFilter): AsyncGenerator<readonly RecordedCall[]> {
+    const { callBatches } = await loadCalls();
+    yield* callBatches((work) => this.#read(work), filter, 'oldest');
+  }
 
   #removeUnlessHeld(connection: Connection, id: string): void {
     connection.db

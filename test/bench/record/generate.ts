@@ -75,7 +75,11 @@ export function fillStore({ file, events, perSession, longest, resultWords = 40,
       session.run(id, cwd, sentence(4), 'offline', model, time, time + size * stepMs);
       let previous: Buffer | null = null;
       for (let seq = 1; seq <= size; seq++) {
-        const row = { seq, created_at: (time += stepMs), ...eventAt(seq, sentence, { resultWords, model }) };
+        const row = {
+          seq,
+          created_at: (time += stepMs),
+          ...eventAt(seq, sentence, { resultWords, model, turnsBefore: written >> 3 }),
+        };
         previous = chainLink(previous, row, eventDigests(row));
         insert.run(id, seq, row.kind, row.content, row.data_json, row.created_at, eventChecksum(row), previous);
       }
@@ -101,14 +105,21 @@ interface Made {
   readonly data_json: string | null;
 }
 
+interface EventChoice {
+  readonly resultWords: number;
+  readonly model: string;
+  /** Turns of the sessions before. */
+  readonly turnsBefore: number;
+}
+
 /** A turn is eight rows: prompt, usage, text, call, start, result, usage, answer. */
 function eventAt(
   seq: number,
   sentence: (words: number) => string,
-  { resultWords, model }: { readonly resultWords: number; readonly model: string },
+  { resultWords, model, turnsBefore }: EventChoice,
 ): Made {
   // The rows of a turn have the sequence numbers 8n + 3 to 8n + 10.
-  const { name, fails } = toolAt(Math.floor((seq - 3) / 8));
+  const { name, fails } = toolAt(turnsBefore + Math.floor((seq - 3) / 8));
   const id = `c${seq - (seq % 8)}`;
   const response = `r${seq - (seq % 8)}`;
   const data = (value: unknown): string => JSON.stringify(value);
