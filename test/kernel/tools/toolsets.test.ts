@@ -111,7 +111,13 @@ test('that a tool of the program takes nothing else is checked and not sent', as
 });
 
 test('the settings have a switch for each set of the program, and its name in `toolsets`', () => {
-  const { confirm: _confirm, limits: _limits, bash: _bash, ...switches } = document.properties.tools.properties;
+  const {
+    confirm: _confirm,
+    limits: _limits,
+    bash: _bash,
+    diagnostics_wait_ms: _wait,
+    ...switches
+  } = document.properties.tools.properties;
   const expected = toolsets.map(({ name, on, about }) => [name, { type: 'boolean', description: about, default: on }]);
   expect(Object.entries(switches)).toEqual(expected);
   const names = toolsets.flatMap(({ name, on }) => (on ? [`-${name}`] : [name, `-${name}`]));
