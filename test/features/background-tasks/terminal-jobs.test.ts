@@ -82,8 +82,9 @@ test('a command in a terminal shows its screen; what is written is typed, and th
     running: true,
   });
   expect(await look({ id: 1, screen: true })).toMatchObject({ job: 1, row: 3, column: 3 });
-  expect(await look({ id: 1, write: 'exit 7\n' })).toMatchObject({ exit_code: 7 });
+  await look({ id: 1, write: 'exit 7\n' });
   await end;
+  expect(await look({ id: 1 })).toMatchObject({ exit_code: 7 });
   expect(ends).toMatchObject([[{ id: 1, end: { exitCode: 7, killed: false } }, expect.stringContaining('a 100')]]);
 });
 
