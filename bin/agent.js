@@ -3,6 +3,13 @@ import { existsSync } from 'node:fs';
 import * as nodeModule from 'node:module';
 import { fileURLToPath } from 'node:url';
 
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+if (major < 20 || major === 21 || (major === 20 && minor < 19) || (major === 22 && minor < 14)) {
+  console.error(
+    `agent: Node ${process.version} is not supported\nInstall Node 22.14 or newer (or 20.19 or newer of 20).`,
+  );
+  process.exit(1);
+}
 // The cache lies beside the program and is as safe as the program's own files. Node 20 has none.
 if (!process.argv.includes('--ephemeral'))
   nodeModule.enableCompileCache?.(fileURLToPath(new URL('../dist/compiled', import.meta.url)));

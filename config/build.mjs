@@ -7,11 +7,21 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { withCompiledChecks } from './compiled-checks.mjs';
 import { writeLibraryTypes } from './library-types.mjs';
-import { writeThirdPartyLicenses } from './third-party.mjs';
+import { writeSbom } from './sbom.mjs';
+import { bundledPackages, writeThirdPartyLicenses } from './third-party.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const readJson = (file) => JSON.parse(readFileSync(`${root}/${file}`, 'utf8'));
 const versionIn = (file) => readJson(file).version;
+
+/** The commit of the sources and its day, `1a2b3c4d, 2026-11-29`, and whether files differ from it; '' outside of a
+ * clone. */
+function commitOf(folder) {
+  if (!existsSync(`${folder}/.git`)) return '';
+  const git = (...args) => execFileSync('git', ['-C', folder, ...args], { encoding: 'utf8' }).trim();
+  const changed = git('status', '--porcelain', '--untracked-files=no') === '' ? '' : ', modified';
+  return `${git('log', '-1', '--abbrev=8', '--format=%h, %cs')}${changed}`;
+}
 
 /** What every session loads. */
 const startRoots = ['src/cli/run.ts', 'src/kernel/providers/http/endpoint-provider.ts'];
@@ -110,6 +120,7 @@ const options = {
     'process.env.NODE_ENV': '"production"',
     'process.env.DEV': '"false"',
     AGENT_VERSION: JSON.stringify(versionIn('package.json')),
+    AGENT_COMMIT: JSON.stringify(commitOf(root)),
   },
   // Packages in CommonJS ask for Node's own modules by `require`.
   banner: {
@@ -130,7 +141,10 @@ const { metafile } = await build({ ...options, plugins: [...plugins, withOneStar
 const photon = 'node_modules/@silvia-odwyer/photon-node';
 await copyFile(`${root}/${photon}/photon_rs.js`, `${root}/dist/photon_rs.cjs`);
 await copyFile(`${root}/${photon}/photon_rs_bg.wasm`, `${root}/dist/photon_rs_bg.wasm`);
-await writeThirdPartyLicenses({ root, metafile, copied: [photon], file: `${root}/dist/third-party-licenses.txt` });
+const packages = bundledPackages({ root, metafile, copied: [photon] });
+await writeThirdPartyLicenses(packages, `${root}/dist/third-party-licenses.txt`);
+const bundled = [...new Set(packages.map(({ name, version }) => `${name}@${version}`))];
+writeSbom({ root, bundled, file: `${root}/dist/sbom.cdx.json` });
 writeLibraryTypes(root);
 // The manual page is made from the table of commands, by the program itself.
 await writeFile(`${root}/dist/agent.1`, execFileSync(process.execPath, [`${root}/bin/agent.js`, 'help', '--man']));

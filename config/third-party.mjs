@@ -2,10 +2,9 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 
-/** Writes the licence text of every package of which `metafile` (esbuild's, its paths relative to `root`) holds a file.
- * `copied`: the folders of packages that go along unbundled.
- * Throws for one that names no licence. */
-export async function writeThirdPartyLicenses({ root, metafile, copied, file }) {
+/** Returns the packages of which `metafile` (esbuild's, its paths relative to `root`) holds a file, with their folders.
+ * `copied`: the folders of packages that go along unbundled. */
+export function bundledPackages({ root, metafile, copied }) {
   const packaged = /^((?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+)\//;
   const folders = new Set(
     Object.values(metafile.outputs)
@@ -14,15 +13,22 @@ export async function writeThirdPartyLicenses({ root, metafile, copied, file }) 
       .map(([input]) => packaged.exec(input)?.[1])
       .filter((folder) => folder !== undefined),
   );
-  const texts = [...folders, ...copied].map((folder) => noticeOf(`${root}${folder}`)).sort();
+  return [...folders, ...copied].map((path) => {
+    const folder = `${root}${path}`;
+    return { folder, ...JSON.parse(readFileSync(`${folder}/package.json`, 'utf8')) };
+  });
+}
+
+/** Writes the licence text of packages. Throws for one that names no licence. */
+export async function writeThirdPartyLicenses(packages, file) {
+  const texts = packages.map(noticeOf).sort();
   await writeFile(
     file,
     `agent contains the following software, each under its own licence.\n\n${[...new Set(texts)].join('\n\n')}`,
   );
 }
 
-function noticeOf(folder) {
-  const { name, version, license } = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'));
+function noticeOf({ folder, name, version, license }) {
   const files = readdirSync(folder)
     .filter((entry) => /^(licen[cs]e|notice|copying)/i.test(entry))
     .sort();

@@ -1,13 +1,13 @@
 // The start path: `--version` is answered and the prompt is painted before the rest of the program is loaded.
 import { letGoOfLostTerminals, openOutput, outputIsTerminal, printError } from '../kernel/console/print.js';
 import type { EarlyFrame } from '../ui/early-frame.js';
-import { version, versionFlags } from '../kernel/console/version.js';
+import { versionFlags, versionLine } from '../kernel/console/version.js';
 
 const argv = process.argv.slice(2);
 if (versionFlags.split(', ').includes(argv[0] ?? '')) {
   openOutput(() => {
     process.exitCode = 1;
-  }).write(`${version}\n`);
+  }).write(`${versionLine}\n`);
 } else void start();
 
 async function start(): Promise<void> {

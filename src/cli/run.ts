@@ -15,7 +15,7 @@ import {
   withValues,
 } from '../kernel/console/options.js';
 import { askLine } from '../kernel/console/ask.js';
-import { version, versionFlags } from '../kernel/console/version.js';
+import { versionFlags, versionLine } from '../kernel/console/version.js';
 import {
   errorsAreTerminal,
   outputColumns,
@@ -180,7 +180,7 @@ export async function buildProgram({ words: given, rest, early, finish }: Progra
   const program = addOptions(new Command('agent'), rootOptions)
     .description('An interactive terminal agent shell: everything a model does on your machine is shown and logged.')
     .argument('[prompt...]', 'what to do; the REPL submits it first')
-    .version(version, versionFlags, 'print the version')
+    .version(versionLine, versionFlags, 'print the version')
     .helpOption(helpFlags[0], helpFlags[1])
     .addHelpText('after', rootExamples)
     .showSuggestionAfterError(true)

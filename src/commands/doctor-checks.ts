@@ -35,15 +35,6 @@ export interface RipgrepFact {
 
 const megabyte = 1_048_576;
 
-/** Supported: 20 from 20.19, 22 from 22.14, everything from 23. Source: `engines` of package.json. */
-export function checkNode(version: string): DoctorCheck {
-  const [major = 0, minor = 0] = version.replace(/^v/, '').split('.').map(Number);
-  const supported = major > 22 || (major === 22 && minor >= 14) || (major === 20 && minor >= 19);
-  return supported
-    ? ok('node', version)
-    : fail('node', `${version} is not supported`, 'Install Node 20.19 or newer, 22.14 or newer.');
-}
-
 export function checkRipgrep(found: RipgrepFact | null): DoctorCheck {
   if (found) return ok('ripgrep', `${found.source}, ${found.path}`);
   return warn(

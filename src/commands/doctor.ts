@@ -21,7 +21,6 @@ import {
   checkKeys,
   type KeptFacts,
   checkNetwork,
-  checkNode,
   checkRipgrep,
   checkStore,
   checkTerminal,
@@ -153,7 +152,7 @@ export interface DoctorIo {
 export async function runDoctor(io: DoctorIo, facts: DoctorFacts): Promise<number> {
   const checks = (
     await Promise.all([
-      one('node', () => checkNode(facts.nodeVersion)),
+      one('node', () => ok('node', facts.nodeVersion)),
       one('sqlite', async () => ok('sqlite', await facts.store.version())),
       one('ripgrep', async () => checkRipgrep(await facts.ripgrep())),
       one('terminal', () => checkTerminal(facts.terminal)),

@@ -1,5 +1,6 @@
 import type { Command, Option } from 'commander';
 import { exit } from '../kernel/console/command.js';
+import { version } from '../kernel/console/version.js';
 
 const exitStatus: Readonly<Record<keyof typeof exit, string>> = {
   done: 'Done.',
@@ -26,7 +27,7 @@ const files: readonly (readonly [string, string])[] = [
 export function manPage(program: Command): string {
   const name = program.name();
   return [
-    `.TH ${name.toUpperCase()} 1 "" "${name} ${program.version() ?? ''}" "User commands"`,
+    `.TH ${name.toUpperCase()} 1 "" "${name} ${version}" "User commands"`,
     '.SH NAME',
     `${name} \\- an interactive terminal agent shell`,
     '.SH SYNOPSIS',

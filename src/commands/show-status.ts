@@ -5,7 +5,7 @@ import type { CommandHandler, Repl } from '../kernel/console/command.js';
 import { columns, oneLine } from '../kernel/console/line-output.js';
 import { serverStatus } from '../kernel/console/server-status.js';
 import { sanitize } from '../kernel/core/sanitize.js';
-import { version } from '../kernel/console/version.js';
+import { versionLine } from '../kernel/console/version.js';
 import { findModel } from '../kernel/providers/models.js';
 import { counted } from '../kernel/tools/define-tool.js';
 import { totalsOf } from '../ui/view.js';
@@ -37,7 +37,7 @@ function modelFacts({ sessions, tools, approval, settings, roles }: Repl): reado
   const mode = approval.acceptsEdits() ? 'accept-edits' : approval.mode();
   const count = rules.allow.length + rules.ask.length + rules.deny.length;
   return [
-    ['agent', version],
+    ['agent', versionLine],
     ['Model', `${provider}/${model}${effort === null ? '' : `, effort ${effort}`}`],
     ...(ofRoles === '' ? [] : [['Models by role', `${ofRoles} (/model)`] as const]),
     ['Approval', approval.planning() ? `plan, read-only; then ${mode}` : mode],

@@ -5,6 +5,7 @@ import { isProxyVariable } from '../kernel/network/proxies.js';
 import { createProcessRunner } from '../kernel/tools/process/runner.js';
 import { CliError, type CommandLine, exit, type CommandHandler } from '../kernel/console/command.js';
 import type { Settings } from '../kernel/console/run-settings.js';
+import { version, versionLine } from '../kernel/console/version.js';
 
 const packageName = 'agent-shell';
 
@@ -24,6 +25,8 @@ const globalManagers: readonly (readonly [pattern: RegExp, manager: string, comm
   [/[/\\]yarn[/\\](?:.*[/\\])?global[/\\]/i, 'yarn', ['yarn', 'global', 'add']],
   [/[/\\]\.?volta[/\\]/i, 'volta', ['volta', 'install']],
 ];
+/** A package of Homebrew lies in the Cellar, under its name there; what its npm installs does not. */
+const cellar = /[/\\]Cellar[/\\](?<formula>[^/\\]+)[/\\]/;
 const projectManagers: readonly (readonly [lock: string, command: readonly string[]])[] = [
   ['pnpm-lock.yaml', ['pnpm', 'add']],
   ['yarn.lock', ['yarn', 'add']],
@@ -40,11 +43,15 @@ export function installationOf(root: string): Installation {
       commands: [
         ['git', '-C', root, 'pull', '--ff-only'],
         ['npm', '--prefix', root, 'ci'],
+        ['npm', '--prefix', root, 'run', 'build'],
       ],
       cwd: root,
     };
   if (/[/\\]_npx[/\\]/.test(root))
     return { how: `for one run by npx (${root}); npx ${newest} starts the newest`, commands: [], cwd: root };
+  const formula = cellar.exec(root)?.groups?.['formula'];
+  if (formula !== undefined)
+    return { how: `with Homebrew (${root})`, commands: [['brew', 'upgrade', formula]], cwd: root };
   for (const [pattern, manager, command] of globalManagers)
     if (pattern.test(root))
       return { how: `with ${manager}, for this user (${root})`, commands: [[...command, newest]], cwd: root };
@@ -73,11 +80,10 @@ export const upgrade: CommandHandler = {
         .option('--check', 'ask the registry of npm for the newest version')
         .option('--yes', 'run what upgrades it'),
     run: async (line, _args, { check, yes }: { check?: boolean; yes?: boolean }) => {
-      const { out, program } = line;
-      const version = program.root.version() ?? '';
+      const { out } = line;
       const installation = installationOf(programFolder());
-      out.print(`agent ${version}, installed ${installation.how}.\n`);
-      if (check) out.print(`${await comparedText(line, installation, version)}\n`);
+      out.print(`agent ${versionLine}, installed ${installation.how}.\n`);
+      if (check) out.print(`${await comparedText(line, installation)}\n`);
       for (const command of installation.commands) out.print(`To upgrade: ${shellText(command)}\n`);
       if (!yes) {
         const [first, ...more] = installation.commands;
@@ -97,7 +103,7 @@ function programFolder(): string {
   return realpathSync(at);
 }
 
-async function comparedText(line: CommandLine, { cwd }: Installation, version: string): Promise<string> {
+async function comparedText(line: CommandLine, { cwd }: Installation): Promise<string> {
   const { exitCode, output, errors } = await run(line, ['npm', 'view', packageName, 'version'], cwd, () => undefined);
   const newest = output.trim();
   if (exitCode === 0 && /^\d+\.\d+\.\d+/.test(newest))

@@ -41,6 +41,16 @@ test.each([
   ],
   ['npx', '.npm/_npx/1a2b/' + inside, [], 'for one run by npx', ''],
   ['pnpm, globally', '.local/share/pnpm/global/5/' + inside, [], 'with pnpm', 'pnpm add --global '],
+  ['Homebrew', 'opt/homebrew/Cellar/agent/0.1.0/libexec/lib/' + inside, [], 'with Homebrew', 'brew upgrade agent'],
+  [
+    'the npm of Homebrew',
+    'opt/homebrew/lib/' + inside,
+    [],
+    'with npm, globally',
+    'npm install --global --prefix ROOT/opt/homebrew ',
+  ],
+  ['yarn, globally', '.config/yarn/global/' + inside, [], 'with yarn', 'yarn global add '],
+  ['volta', '.volta/tools/image/packages/agent-shell/lib/' + inside, [], 'with volta', 'volta install '],
   ['bun, globally', '.bun/install/global/' + inside, [], 'with bun', 'bun add --global '],
   [
     'a dependency',

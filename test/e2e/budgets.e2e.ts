@@ -251,7 +251,7 @@ test('the packed tarball holds the program and nothing else', () => {
   expect(
     paths.filter(
       (path) =>
-        !/^(bin\/agent\.js|dist\/(main|library|page-worker|scale-worker|chunks\/[\w-]+)\.js|dist\/photon_rs(\.cjs|_bg\.wasm)|dist\/types\/[\w/-]+\.d\.ts|dist\/third-party-licenses\.txt|dist\/agent\.1|config\/(config\.schema|session-protocol\.schema|theme\.schema|defaults|models|providers|search-services)\.json|config\/prompts\/(init|review)\.md|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/.test(
+        !/^(bin\/(agent|check-install)\.js|dist\/(main|library|page-worker|scale-worker|chunks\/[\w-]+)\.js|dist\/photon_rs(\.cjs|_bg\.wasm)|dist\/types\/[\w/-]+\.d\.ts|dist\/third-party-licenses\.txt|dist\/sbom\.cdx\.json|dist\/agent\.1|config\/(config\.schema|session-protocol\.schema|theme\.schema|defaults|models|providers|search-services)\.json|config\/prompts\/(init|review)\.md|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/.test(
           path,
         ),
     ),
@@ -267,6 +267,30 @@ test('the licence of what is bundled goes with it', () => {
   for (const name of ['openai', '@anthropic-ai/sdk', 'ink', 'react', 'ajv', 'highlight.js'])
     expect(texts).toContain(`\n${name} ${versionOf(name)} (`);
   expect(texts).toContain('Copyright (c) 2006, Ivan Sagalaev.');
+});
+
+interface Bill {
+  readonly components: readonly {
+    readonly name: string;
+    readonly version: string;
+    readonly properties: readonly { readonly name: string }[];
+  }[];
+}
+
+test('the bill of materials names what is bundled, as the licences do, and what npm installs', () => {
+  const { components } = JSON.parse(readFileSync(join(root, 'dist/sbom.cdx.json'), 'utf8')) as Bill;
+  const named = (all: Bill['components']): string[] => all.map(({ name, version }) => `${name} ${version}`);
+  const isBundled = ({ properties }: Bill['components'][number]): boolean =>
+    properties.some(({ name }) => name === 'cdx:npm:package:bundled');
+  const texts = readFileSync(join(root, 'dist/third-party-licenses.txt'), 'utf8');
+  const licensed = [...texts.matchAll(/^-{100}\n(\S+ \S+) \(.*\)\n-{100}$/gm)].map(([, name]) => name);
+  expect(new Set(named(components.filter(isBundled)))).toEqual(new Set(licensed));
+  expect(named(components.filter((one) => !isBundled(one)))).toEqual(
+    expect.arrayContaining(
+      ['better-sqlite3', '@lydell/node-pty', '@vscode/ripgrep'].map((name) => `${name} ${versionOf(name)}`),
+    ),
+  );
+  expect(named(components)).not.toContain(`vitest ${versionOf('vitest')}`);
 });
 
 test('three packages at most are installed with it by name', () => {

@@ -56,6 +56,49 @@ test('a clone that is not built says how to build it', () => {
   expect([status, stderr]).toEqual([1, `agent: the program is not built yet\nRun npm run build in ${folder}.\n`]);
 });
 
+const supported = ['20.19.0', '20.20.2', '22.14.0', '23.0.0', '24.1.0', '26.0.0'];
+
+test.each([...supported, '18.20.0', '20.18.9', '21.7.0', '22.13.1'])('Node %s runs it, or is refused', (node) => {
+  const at = place();
+  const pretended = at.file(
+    'version.cjs',
+    `for (const [name, value] of [['version', 'v${node}'], ['versions', { ...process.versions, node: '${node}' }]])
+      Object.defineProperty(process, name, { value });`,
+  );
+  const program = join(root, 'bin', 'agent.js');
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['--require', pretended, program, '--version'], {
+    env: at.env,
+    encoding: 'utf8',
+  });
+  expect([status, stderr]).toEqual(
+    supported.includes(node)
+      ? [0, '']
+      : [1, `agent: Node v${node} is not supported\nInstall Node 22.14 or newer (or 20.19 or newer of 20).\n`],
+  );
+  expect(stdout).toMatch(
+    supported.includes(node) ? /^\d+\.\d+\.\d+ \([\da-f]{8}, \d{4}-\d\d-\d\d(, modified)?\)\n$/ : /^$/,
+  );
+});
+
+test('an installation that has to compile names what is missing for that', () => {
+  const at = place();
+  const pretended = at.file('version.cjs', "Object.defineProperty(process, 'version', { value: 'v20.19.0' });");
+  const check = (...programs: readonly string[]): readonly unknown[] => {
+    const folder = join(at.work, programs.join('-'));
+    mkdirSync(folder);
+    for (const name of programs) symlinkSync('/bin/true', join(folder, name));
+    const line = ['--require', pretended, join(root, 'bin', 'check-install.js')];
+    const { status, stderr } = spawnSync(process.execPath, line, { env: { PATH: folder }, encoding: 'utf8' });
+    return [status, stderr];
+  };
+  expect(check('python3', 'make', 'g++')).toEqual([0, '']);
+  expect(check('make', 'apt-get')).toEqual([
+    1,
+    'agent needs better-sqlite3, which npm has to compile under Node v20.19.0. Missing for that: python3, a C++ compiler.\n' +
+      'Use Node 22.14 or newer, for which it comes compiled, or: apt-get install -y python3 make g++\n',
+  ]);
+});
+
 test.each([
   ['what every command needs', /^run-\w+\.js$/],
   ['what a chat needs', /^offline-/],

@@ -8,6 +8,7 @@ import type { Callback } from './access/sign-in.js';
 import { createProcessRunner } from '../../kernel/tools/process/runner.js';
 import { CliError, type CommandLine, exit, type Printer, type CommandHandler } from '../../kernel/console/command.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
+import { version } from '../../kernel/console/version.js';
 import { writtenServers } from './mcp-start.js';
 import * as code from './start-servers.js';
 
@@ -40,7 +41,6 @@ export const signIn: CommandHandler = {
             }
           : await listenForBrowser(portsOf(signIns, way), shownBy(line.out), signal);
       try {
-        const version = line.program.root.version() ?? '';
         const { open } = createProcessRunner({ marker: { name: '_AGENT_SIGN_IN', value: String(process.pid) } });
         const count = await logIn(server, way, { signIns, version, env: settings.env, open }, back);
         line.out.print(
