@@ -34,9 +34,10 @@ const projectManagers: readonly (readonly [lock: string, command: readonly strin
   ['bun.lockb', ['bun', 'add']],
 ];
 
+const newestPackage = `${packageName}@latest`;
+
 /** Returns how the program in the folder `root` was installed. It reads no file and asks nobody. */
 export function installationOf(root: string): Installation {
-  const newest = `${packageName}@latest`;
   if (existsSync(join(root, '.git')))
     return {
       how: `as a git checkout (${root})`,
@@ -48,25 +49,32 @@ export function installationOf(root: string): Installation {
       cwd: root,
     };
   if (/[/\\]_npx[/\\]/.test(root))
-    return { how: `for one run by npx (${root}); npx ${newest} starts the newest`, commands: [], cwd: root };
+    return { how: `for one run by npx (${root}); npx ${newestPackage} starts the newest`, commands: [], cwd: root };
+  return managedInstallation(root) ?? npmInstallation(root);
+}
+
+/** Returns how a package manager of its own kind keeps the program for this user, or null. */
+function managedInstallation(root: string): Installation | null {
   const formula = cellar.exec(root)?.groups?.['formula'];
   if (formula !== undefined)
     return { how: `with Homebrew (${root})`, commands: [['brew', 'upgrade', formula]], cwd: root };
-  for (const [pattern, manager, command] of globalManagers)
-    if (pattern.test(root))
-      return { how: `with ${manager}, for this user (${root})`, commands: [[...command, newest]], cwd: root };
+  const [, manager, command] = globalManagers.find(([pattern]) => pattern.test(root)) ?? [];
+  if (manager === undefined || command === undefined) return null;
+  return { how: `with ${manager}, for this user (${root})`, commands: [[...command, newestPackage]], cwd: root };
+}
+
+function npmInstallation(root: string): Installation {
   const at = root.search(/[/\\]node_modules[/\\]/);
   const above = at < 0 ? null : root.slice(0, at);
   if (above !== null && existsSync(join(above, 'package.json'))) {
     const [, add] = projectManagers.find(([lock]) => existsSync(join(above, lock))) ?? ['', ['npm', 'install']];
-    return { how: `as a dependency of the project in ${above}`, commands: [[...add, newest]], cwd: above };
+    return { how: `as a dependency of the project in ${above}`, commands: [[...add, newestPackage]], cwd: above };
   }
   if (above === null || !existsSync(join(above, 'node_modules')))
     return { how: `in a way that is not known here (${root}): install it again as you did`, commands: [], cwd: root };
-  const prefix = above.replace(/[/\\]lib$/, '');
   return {
     how: `with npm, globally (${root})`,
-    commands: [['npm', 'install', '--global', '--prefix', prefix, newest]],
+    commands: [['npm', 'install', '--global', '--prefix', above.replace(/[/\\]lib$/, ''), newestPackage]],
     cwd: root,
   };
 }
