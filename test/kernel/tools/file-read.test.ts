@@ -184,16 +184,16 @@ test('who follows next_offset reads every byte once, whatever the sizes, also of
   }
 }, 60_000);
 
-test('a model that follows next_offset reads all of a JSON of 3 MB on one line', async () => {
+test('a model that follows next_offset reads all of a JSON of 1 MB on one line', async () => {
   const json = JSON.stringify(
-    Array.from({ length: 42_000 }, (_unused, index) => ({
+    Array.from({ length: 14_000 }, (_unused, index) => ({
       id: index,
       name: `Ærø 日本 ${index}`,
       tags: ['a', 'b'],
       text: 'x'.repeat(20),
     })),
   );
-  expect(Buffer.byteLength(json)).toBeGreaterThan(3_000_000);
+  expect(Buffer.byteLength(json)).toBeGreaterThan(1_000_000);
   const cwd = tree({ 'one-line.json': json });
   const pages: string[] = [];
   let most = 0;
