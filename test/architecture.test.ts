@@ -153,10 +153,14 @@ function streamCallers(root: string, sources: readonly Source[]): string[] {
     .map((source) => relative(root, source.path));
 }
 
-/** Everything that starts a process goes through one module of `tools`. */
+/** Everything that starts a process goes through one module of `tools`; another one asks ps(1) where there is no /proc. */
 function processStarters(root: string, sources: readonly Source[]): string[] {
   return sources
-    .filter((source) => source.imports.some((item) => item === 'node:child_process' || item === 'execa'))
+    .filter(
+      ({ imports, text }) =>
+        imports.some((item) => item === 'node:child_process' || item === 'execa') ||
+        /getBuiltinModule\(['"](?:node:)?child_process/.test(text),
+    )
     .map((source) => relative(root, source.path));
 }
 
@@ -296,7 +300,10 @@ test('only the loop asks a provider for a stream', () => {
 });
 
 test('only one module starts processes', () => {
-  expect(processStarters(root, sources)).toEqual(['kernel/tools/process/start-child.ts']);
+  expect(processStarters(root, sources)).toEqual([
+    'kernel/disk/bsd-processes.ts',
+    'kernel/tools/process/start-child.ts',
+  ]);
 });
 
 test('a file is opened in one place, or in one that has a reason', () => {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { LeaseHolder } from '../core/store.js';
+import { bootAndMachine, machinePrefix, startedAt } from '../disk/bsd-processes.js';
 import type { Connection } from './connection.js';
 
 interface LeaseRow {
@@ -83,11 +84,11 @@ function lastSignMs({ sql }: Pick<Connection, 'sql'>, row: LeaseRow): number {
 export interface ProcessIdentity {
   readonly pid: number;
   readonly host: string;
-  /** On Linux the boot and the process namespace (`<boot id> <namespace>`);
-   * elsewhere null. */
+  /** On Linux the boot and the process namespace (`<boot id> <namespace>`), on
+   * macOS the boot and the machine (`<boot id> mac:<machine>`); elsewhere null. */
   readonly machine: string | null;
-  /** On Linux the start time in clock ticks since boot, from /proc/<pid>/stat;
-   * elsewhere null. */
+  /** On Linux the start time in clock ticks since boot, from /proc/<pid>/stat; on
+   * macOS the time to the second, from ps(1); elsewhere null. */
   readonly started: string | null;
 }
 
@@ -105,10 +106,14 @@ export function isRunning(other: ProcessIdentity, me: ProcessIdentity): 'yes' | 
   return started === null || other.started === null || started === other.started ? 'yes' : 'no';
 }
 
-/** True for the same host after another boot: its processes are gone. */
+/** True for the same machine after another boot: its processes are gone. */
 function rebooted(other: ProcessIdentity, me: ProcessIdentity): boolean {
   if (other.machine === null || me.machine === null) return false;
-  return other.host === me.host && other.machine.split(' ')[0] !== me.machine.split(' ')[0];
+  const [[otherBoot, otherPlace = ''], [boot, place = '']] = [other.machine.split(' '), me.machine.split(' ')];
+  if (otherBoot === boot) return false;
+  // The name of a Mac may change with its network.
+  const isSameMac = place === otherPlace && place.startsWith(machinePrefix) && place !== machinePrefix;
+  return other.host === me.host || isSameMac;
 }
 
 /** True when any process has this number. */
@@ -122,6 +127,7 @@ export function isAlive(pid: number): boolean {
 }
 
 function machineId(): string | null {
+  if (process.platform === 'darwin') return bootAndMachine();
   try {
     return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()} ${readlinkSync('/proc/self/ns/pid')}`;
   } catch {
@@ -132,6 +138,7 @@ function machineId(): string | null {
 /** Field 22 of /proc/<pid>/stat; the command in field 2 may hold spaces and
  * brackets. Source: proc(5). A zombie counts as gone. */
 function startTime(pid: number): string | null {
+  if (process.platform === 'darwin') return startedAt(pid);
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

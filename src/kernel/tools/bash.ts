@@ -321,9 +321,11 @@ export function processOutcome(
     ...(truncated ? { truncated: true, total_bytes: totalBytes } : {}),
     ...(result.lingers ? { still_ending: true } : {}),
   };
+  // macOS does not show the environment of its own programs, by which a daemon would be found.
+  const detached = process.platform === 'linux' ? '' : ' (not with a daemon that had detached itself)';
   const allEnded = result.lingers
     ? 'stopped; some of its child processes were still ending'
-    : 'stopped with its child processes';
+    : `stopped with its child processes${detached}`;
   switch (result.ended) {
     case 'exit': {
       const signal: { [key: string]: Json } = result.signal === null ? {} : { signal: result.signal };

@@ -68,7 +68,7 @@ export type ProcessResult =
       readonly exitCode: number;
       readonly signal: NodeJS.Signals | null;
       readonly background: number;
-      /** Processes of its sandbox were still there when the wait for their end was over. */
+      /** Processes that it had started were still there when the wait for their end was over. */
       readonly lingers?: true;
     }
   /** It could not be started. `error` is the code of the system (`ENOENT`) or a sentence. */
@@ -135,8 +135,6 @@ class Runner implements ProcessRunner {
   /** The part of the groups that commands have started. Each process that stays is a part of its own. */
   readonly #commands: StartedGroups;
   readonly #opened = new Set<OpenProcess>();
-  /** The groups of the commands that run now. */
-  readonly #running = new Set<number>();
   readonly #loaded: LoadedOnce<LoadedModules>;
   readonly #prepared = loadOnce(async () => {
     const { pipes } = await this.#modules();
@@ -144,6 +142,7 @@ class Runner implements ProcessRunner {
   });
   #watchdog: Watchdog | null = null;
   #openedCount = 0;
+  #callCount = 0;
 
   constructor(options: ProcessRunnerOptions) {
     const marker = entryOf(options.marker);
@@ -165,43 +164,39 @@ class Runner implements ProcessRunner {
 
   async run(request: ProcessRequest): Promise<ProcessResult> {
     const output = outputOf(request);
+    const call = this.#call(++this.#callCount);
     let child: StartedChild | NotStarted | null;
     try {
-      child = await this.#started(request, output);
+      child = await this.#started(request, output, call);
     } catch (error) {
       return { ended: 'not_started', error: messageOf(error) };
     }
     if (child === null) return { ended: 'cancelled', exitCode: 130, signal: null, background: 0 };
     if (!child.started) return { ended: 'not_started', error: child.error };
-    this.#groups.add(child.pid);
+    this.#add(child.pid);
     this.#commands.add(child.pid);
-    this.#running.add(child.pid);
     void child.namespaceLeader.then((pid) => {
       if (pid !== null) request.onNamespace?.(pid);
       child.begin();
     });
-    const ended = await supervised(child, request, output);
-    const result = { ...ended, background: ended.background + this.#strays(child.pid, request, ended.ended) };
-    this.#running.delete(child.pid);
+    const ended = await supervised(child, request, output, familyOf(child.pid, call, request.sandbox));
+    // A sandbox ends all that began in it.
+    const isCounted = ended.ended === 'exit' && request.sandbox === 'off';
+    const strays = isCounted ? strayCount(entryOf(call), child.pid) : 0;
+    const result = { ...ended, background: ended.background + strays };
     const isGone = await namespaceGone(child, this.#options.namespaceEndMs ?? usualNamespaceEndMs);
     this.#leaderEnded(child.pid);
     this.#commands.leaderEnded(child.pid);
     return isGone ? result : { ...result, lingers: true };
   }
 
-  /** Counts what has left the group of a command that ended by itself. A sandbox ends all that began in it. */
-  #strays(leader: number, { sandbox }: ProcessRequest, ended: EndReason): number {
-    if (ended !== 'exit' || sandbox !== 'off') return 0;
-    return strayCount(entryOf(this.#part(0)), leader, this.#running);
-  }
-
   readonly open: OpenCommand = async (request) => {
     const part = this.#part(++this.#openedCount);
     try {
       const { openChild } = await this.#modules();
-      const child = await openChild(this.#confined(request, request.sandbox, part));
+      const child = await openChild(this.#confined(request, request.sandbox, [part]));
       if (!child.started) return child;
-      this.#groups.add(child.pid);
+      this.#add(child.pid);
       void child.exited.then(() => {
         this.#leaderEnded(child.pid);
       });
@@ -240,19 +235,20 @@ class Runner implements ProcessRunner {
     return modules;
   }
 
-  async #started(request: ProcessRequest, output: Output): Promise<StartedChild | NotStarted | null> {
+  async #started(request: ProcessRequest, output: Output, call: Variable): Promise<StartedChild | NotStarted | null> {
     const { pipes, startChild: start } = await this.#modules();
     const { input, sandbox, signal } = request;
     const count = request.joined === true ? 1 : 2;
+    const marks = [this.#part(0), call];
     while ((await pipes?.prepare(count)) === true) {
       if (signal.aborted) return null;
-      const command = this.#confined(request, sandbox, this.#part(0), request.confine);
+      const command = this.#confined(request, sandbox, marks, request.confine);
       const taken = pipes?.take(count);
       if (taken) return start({ command, input, pipes: taken, onOutput: output.add });
     }
     if (signal.aborted) return null;
     const joined = count > 1 ? request : joinedByShell(request);
-    const command = this.#confined(joined, sandbox, this.#part(0), request.confine);
+    const command = this.#confined(joined, sandbox, marks, request.confine);
     return start({ command, input, pipes: undefined, onOutput: output.add });
   }
 
@@ -262,22 +258,34 @@ class Runner implements ProcessRunner {
     return { name: `${name}_PART`, value: `${value}.${number}` };
   }
 
-  /** `part` passes through a sandbox. */
+  /** Returns the variable of one command, by which all that it starts is found. */
+  #call(number: number): Variable {
+    const { name, value } = this.#options.marker;
+    return { name: `${name}_CALL`, value: `${value}.${number}` };
+  }
+
+  /** The marks pass through a sandbox. */
   #confined(
     command: ChildCommand,
     sandbox: Sandbox,
-    part: Variable,
+    marks: readonly Variable[],
     confine: Confine | undefined = this.#options.confine,
   ): ConfinedCommand {
     const { marker } = this.#options;
     if (sandbox !== 'off' && !confine) throw new Error(`no ${sandbox} sandbox is available here`);
     const held = sandbox === 'off' || !confine ? command : confine(command, sandbox);
-    return { ...held, env: { ...held.env, [marker.name]: marker.value, [part.name]: part.value } };
+    const variables = Object.fromEntries([marker, ...marks].map(({ name, value }) => [name, value]));
+    return { ...held, env: { ...held.env, ...variables } };
+  }
+
+  #add(groupId: number): void {
+    this.#groups.add(groupId);
+    this.#watchdog?.tell(this.#groups);
   }
 
   #leaderEnded(groupId: number): void {
     this.#groups.leaderEnded(groupId);
-    this.#watchdog?.tell(this.#groups.leaderless());
+    this.#watchdog?.tell(this.#groups);
   }
 }
 
@@ -344,10 +352,19 @@ function outputOf(request: ProcessRequest): Output {
   return output;
 }
 
+/** Returns what a command has started, with what has left its group; null for a sandbox, which ends all that is in it. */
+function familyOf(leader: number, call: Variable, sandbox: Sandbox): StartedGroups | null {
+  if (sandbox !== 'off') return null;
+  const family = createStartedGroups(entryOf(call));
+  family.add(leader);
+  return family;
+}
+
 async function supervised(
   child: StartedChild,
   request: ProcessRequest,
   output: Output,
+  family: StartedGroups | null,
 ): Promise<Extract<ProcessResult, { background: number }>> {
   const { pid } = child;
   let reason: EndReason = 'exit';
@@ -355,9 +372,11 @@ async function supervised(
   const end = (why: EndReason): void => {
     if (reason !== 'exit') return;
     reason = why;
-    askToEnd(pid, request.sandbox);
+    if (family) family.signal('SIGTERM');
+    else signalConfined(pid, 'SIGTERM');
     kill = setTimeout(() => {
-      signalGroup(pid, 'SIGKILL');
+      if (family) family.signal('SIGKILL');
+      else signalGroup(pid, 'SIGKILL');
     }, killAfterMs);
   };
   output.onLimit = () => {
@@ -380,8 +399,9 @@ async function supervised(
   clearTimeout(timer);
   if (reason === 'exit') await settledWithin(closed, drainMs);
   request.signal.removeEventListener('abort', onAbort);
+  let isGone = true;
   if (reason !== 'exit') {
-    await goneWithin({ size: () => groupSize(pid) }, killAfterMs + drainMs);
+    isGone = await goneWithin(family ?? { size: () => groupSize(pid) }, killAfterMs + drainMs);
     await settledWithin(closed, drainMs);
   }
   clearTimeout(kill);
@@ -390,7 +410,8 @@ async function supervised(
   // Background processes may hold the pipes; they do not keep our own process alive.
   for (const reader of child.outputs) reader.unref();
   if (background > 0) request.onLeft?.(leftOf(pid, closed));
-  return { ended: reason, ...deathOf(exit, request.sandbox), background };
+  const death = deathOf(exit, request.sandbox);
+  return { ended: reason, ...death, background, ...(isGone ? {} : { lingers: true }) };
 }
 
 /** Waits until the PID namespace of a child has ended: bubblewrap itself ends before the processes that it kills.
@@ -426,11 +447,6 @@ function deathOf(exit: Exit, sandbox: Sandbox): { readonly exitCode: number; rea
   const death =
     sandbox === 'off' ? undefined : Object.entries(constants.signals).find(([, number]) => exit.code === 128 + number);
   return { exitCode: exit.code, signal: death ? (death[0] as NodeJS.Signals) : null };
-}
-
-function askToEnd(pid: number, sandbox: Sandbox): void {
-  if (sandbox === 'off') signalGroup(pid, 'SIGTERM');
-  else signalConfined(pid, 'SIGTERM');
 }
 
 async function settledWithin(work: Promise<unknown>, ms: number): Promise<void> {

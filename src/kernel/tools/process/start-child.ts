@@ -163,19 +163,38 @@ const forceKillMs = 2_000;
 /** Marks the processes of one command in their environment. */
 const terminalMark = 'AGENT_TERMINAL_COMMAND';
 
-/** Waits for the end of its input, then hangs up (SIGHUP) all that carries the mark and is in the group of our process.
- * A daemon that the command has started is in another group. */
+/** Reads the id of the command, waits for the end of its input, then hangs up (SIGHUP) all that carries the mark and is
+ * in the group of our process. Without /proc, that is the command and what it has started. A daemon that the command
+ * has started is in another group. */
 const hangUpScript = `
-read -r own </proc/$PPID/stat || exit
-set -- "$1" \${own##*) }
-set -- "$1" "$4"
-read -r word
-for file in $(grep -lsF -- "$1" /proc/[0-9]*/environ); do
-  id=\${file#/proc/} id=\${id%/environ}
-  read -r stat 2>/dev/null </proc/$id/stat || continue
-  set -- "$1" "$2" \${stat##*) }
-  [ "$5" != "$2" ] || kill -s HUP $id 2>/dev/null
-done
+if read -r own 2>/dev/null </proc/$PPID/stat; then
+  set -- "$1" \${own##*) }
+  set -- "$1" "$4"
+else
+  set -- "$1" $(ps -o pgid= -p $PPID)
+fi
+while read -r word; do child=$word; done
+if [ -r /proc/self/environ ]; then
+  for file in $(grep -lsF -- "$1" /proc/[0-9]*/environ); do
+    id=\${file#/proc/} id=\${id%/environ}
+    read -r stat 2>/dev/null </proc/$id/stat || continue
+    set -- "$1" "$2" \${stat##*) }
+    [ "$5" != "$2" ] || kill -s HUP $id 2>/dev/null
+  done
+else
+  for id in $(ps -axwwE -o pid= -o ppid= -o pgid= -o stat= -o command= | awk -v mark=" $1 " -v own="$2" -v child="$child" '
+    $3 != own || $4 ~ /^Z/ { next }
+    { parent[$1] = $2; if ($1 == child || index($0 " ", mark)) found[$1] = 1 }
+    END {
+      do {
+        more = 0
+        for (id in parent) if (!(id in found) && (parent[id] in found)) { found[id] = 1; more = 1 }
+      } while (more)
+      for (id in found) print id
+    }'); do
+    kill -s HUP $id 2>/dev/null
+  done
+fi
 `;
 
 /** Runs a program in our own group on the terminal, and waits for its end. Its processes are hung up when `signal` is
@@ -200,13 +219,19 @@ export async function startWithTerminal({ file, args, cwd, env, signal, onOutput
   const hangUp = (): void => {
     guard?.stdin?.end();
   };
-  guard?.stdin?.on('error', () => undefined);
+  nameCommand(guard, child.pid);
   signal.addEventListener('abort', hangUp, { once: true });
   if (onOutput) for (const stream of [child.stdout, child.stderr]) stream?.on('data', onOutput);
   const { exitCode, signal: ended } = await child;
   signal.removeEventListener('abort', hangUp);
   if (!signal.aborted) guard?.kill('SIGKILL');
   return { code: exitCode ?? null, signal: ended ?? null };
+}
+
+/** Sends the guard the id of the process that it would hang up. */
+function nameCommand(guard: HelperShell | null, pid: number | undefined): void {
+  guard?.stdin?.on('error', () => undefined);
+  if (pid !== undefined) guard?.stdin?.write(`${pid}\n`);
 }
 
 /** The first message of a second process of this program, or its end before that. */

@@ -1,4 +1,5 @@
 import { addAll } from '../../core/lists.js';
+import { listProcesses, markedIn, relatedIn } from '../../disk/bsd-processes.js';
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
@@ -11,8 +12,9 @@ export interface Watchdog {
   start(): void;
   /** Makes the named pipes `0` and `1` in `folder`. Returns whether it succeeded. */
   makePipes(folder: string): Promise<boolean>;
-  /** Sends it the groups whose leader has ended. It finds all others by the marker. */
-  tell(groups: Iterable<number>): void;
+  /** Sends it all groups that still have processes. It finds what left them by the marker and, without /proc, by the
+   * parents. */
+  tell(groups: Pick<StartedGroups, 'running' | 'leaderless'>): void;
   /** Ends it, when there is nothing left to do. The signal is sent before this returns. */
   stop(): Promise<void>;
 }
@@ -30,28 +32,58 @@ export interface HelperShell {
 const answerMs = 2000;
 
 /** Ends the processes that carry the marker, the groups that one of these leads, and the groups that were named. If the
- * leader of a group has ended and another process has its number, that process is a stranger. Sends TERM first, and
- * KILL after 2 s. */
+ * leader of a `leaderless` group has ended and another process has its number, that process is a stranger. Without
+ * /proc, `ps` lists the processes: what a found process has started belongs to it, because macOS hides the environment
+ * of its own programs. Sends TERM first, and KILL after 2 s. */
 const script = `
-mark=$1 groups= folder=
-signal() {
-  found=
+mark=$1=$2 running= leaderless= known= folder=
+marked() {
   for file in $(grep -lsF -- "$mark" /proc/[0-9]*/environ); do
     id=\${file#/proc/} id=\${id%/environ}
     read -r stat 2>/dev/null </proc/$id/stat || continue
-    set -- "$1" \${stat##*) }
-    found=1
-    [ "$4" != "$id" ] || kill -s $1 -- -$id 2>/dev/null
-    kill -s $1 $id 2>/dev/null
+    set -- \${stat##*) }
+    [ "$3" != "$id" ] || echo -$id
+    echo $id
   done
-  for group in $groups; do
-    [ -e /proc/$group ] || { kill -s $1 -- -$group 2>/dev/null && found=1; }
+  for id in $leaderless; do
+    [ -e /proc/$id ] || echo -$id
   done
+}
+related() {
+  ps -axwwE -o pid= -o ppid= -o pgid= -o stat= -o command= 2>/dev/null |
+    awk -v mark=" $mark " -v led=" $running " -v unled=" $leaderless " -v known=" $known " -v own=$$ '
+      $4 ~ /^Z/ || $3 == own { next }
+      { parent[$1] = $2; group[$1] = $3; if (index($0 " ", mark)) found[$1] = 1 }
+      END {
+        for (id in parent) {
+          name = " " group[id] " "
+          if (index(led, name) || (index(unled, name) && !(group[id] in parent))) found[id] = 1
+          if (index(known, " " id " ")) found[id] = 1
+        }
+        do {
+          more = 0
+          for (id in parent) if (!(id in found) && (parent[id] in found)) { found[id] = 1; more = 1 }
+        } while (more)
+        for (id in found) print id
+      }'
+}
+if [ -r /proc/self/environ ]; then list=marked; else list=related; fi
+signal() {
+  found= left=
+  known=$(echo $($list))
+  for id in $known; do
+    kill -s $1 -- $id 2>/dev/null && found=1
+  done
+  for id in $running; do
+    kill -s $1 -- -$id 2>/dev/null && found=1 left="$left $id"
+  done
+  running=$left
 }
 while read -r word rest; do
   case $word in
     pipes) folder=$rest; mkfifo -m 600 "$folder/0" "$folder/1" 2>/dev/null && echo made || echo failed ;;
-    groups) groups=$rest ;;
+    running) running=$rest ;;
+    leaderless) leaderless=$rest ;;
   esac
 done
 [ "$folder" ] && rm -f "$folder/0" "$folder/1" && rmdir "$folder" 2>/dev/null
@@ -74,6 +106,8 @@ done
 
 /** `launch` starts `sh` with these arguments; null if it cannot be started now. */
 export function createWatchdog(launch: (args: readonly string[]) => HelperShell | null, marker: string): Watchdog {
+  // In one word, it would look like a part of the environment of this shell, where `ps` shows both.
+  const nameAndValue = marker.split(/=(.*)/s).slice(0, 2);
   let shell: HelperShell | null = null;
   let told = '';
 
@@ -82,7 +116,7 @@ export function createWatchdog(launch: (args: readonly string[]) => HelperShell 
   };
   const start = (): void => {
     if (shell) return;
-    const started = launch(['-c', script, 'sh', marker]);
+    const started = launch(['-c', script, 'sh', ...nameAndValue]);
     if (!started) return;
     shell = started;
     const gone = (): void => {
@@ -94,7 +128,7 @@ export function createWatchdog(launch: (args: readonly string[]) => HelperShell 
       (stream as Socket | null)?.unref();
     }
     started.unref();
-    if (told !== '') say(`groups ${told}`);
+    if (told !== '') say(told);
   };
 
   return {
@@ -107,10 +141,10 @@ export function createWatchdog(launch: (args: readonly string[]) => HelperShell 
       return (await answer) === 'made';
     },
     tell(groups) {
-      const now = [...groups].join(' ');
+      const now = `running ${groups.running().join(' ')}\nleaderless ${groups.leaderless().join(' ')}`;
       if (now === told) return;
       told = now;
-      say(`groups ${told}`);
+      say(told);
     },
     stop() {
       const stopped = shell;
@@ -157,6 +191,8 @@ export interface StartedGroups {
   leaderEnded(groupId: number): void;
   /** Returns the groups that still have processes although their leader has ended. */
   leaderless(): readonly number[];
+  /** Returns the groups whose leader has not ended. */
+  running(): readonly number[];
   signal(signal: NodeJS.Signals): void;
   /** Returns how many processes are alive, including those that left their group. */
   size(): number;
@@ -170,6 +206,16 @@ export function createStartedGroups(marker: string): StartedGroups {
   const withoutLeader = new Set<number>();
   let any = false;
   const marked = (): readonly number[] => (any ? processesMarked(marker).filter((id) => id !== process.pid) : []);
+  /** Returns the groups' processes and those that left them; where `ps` fails, the leaders of the groups. */
+  let known: ReadonlySet<number> = new Set();
+  const listed = (): readonly number[] => {
+    const table = any ? listProcesses() : [];
+    if (table === null) return [...groups].filter((id) => signalGroup(id, 0));
+    known = new Set(relatedIn(table, { marker, groups, known }));
+    return [...known];
+  };
+  const live = (): readonly number[] =>
+    process.platform === 'linux' ? [...[...groups].flatMap(groupMembers), ...marked()] : listed();
   const leaderless = (): readonly number[] => {
     for (const group of [...withoutLeader].filter((id) => !signalGroup(id, 0))) {
       withoutLeader.delete(group);
@@ -187,14 +233,18 @@ export function createStartedGroups(marker: string): StartedGroups {
       leaderless();
     },
     leaderless,
+    running: () => [...groups].filter((id) => !withoutLeader.has(id)),
     signal(signal) {
       leaderless();
+      // Without /proc, the parents lead to what has left the groups, so they are looked at while they live.
+      const others = process.platform === 'linux' ? null : listed();
       for (const group of groups) signalGroup(group, signal);
-      for (const id of marked()) signalProcess(id, signal);
+      for (const id of others ?? marked()) signalProcess(id, signal);
     },
-    size: () => new Set([...[...groups].flatMap(groupMembers), ...marked()]).size,
+    size: () => new Set(live()).size,
     clear() {
       any = false;
+      known = new Set();
       groups.clear();
       withoutLeader.clear();
     },
@@ -255,11 +305,14 @@ export function isNamespaceGone(leader: number): boolean {
   return fields === null || fields.state === 'Z' || fields.state === 'X';
 }
 
-/** Returns the live processes of a group, without zombies. Without /proc, it returns the leader if the group can be
- * signalled. */
+/** Returns the live processes of a group, without zombies. If neither /proc nor `ps` names them, it returns the leader
+ * if the group can be signalled. */
 function groupMembers(groupId: number): readonly number[] {
   if (!signalGroup(groupId, 0)) return [];
-  if (process.platform !== 'linux') return [groupId];
+  if (process.platform !== 'linux') {
+    const members = listProcesses()?.filter((one) => !one.isZombie && one.groupId === groupId);
+    return members?.map(({ id }) => id) ?? [groupId];
+  }
   return processIds().filter((id) => {
     const fields = statFields(id);
     return fields !== null && fields.state !== 'Z' && fields.groupId === groupId;
@@ -267,9 +320,9 @@ function groupMembers(groupId: number): readonly number[] {
 }
 
 /** Returns the processes that were started with `marker` in their environment, including those that left their group.
- * Linux only. */
+ * macOS does not show the environment of its own programs. */
 export function processesMarked(marker: string): readonly number[] {
-  if (process.platform !== 'linux') return [];
+  if (process.platform !== 'linux') return markedIn(listProcesses() ?? [], marker);
   const buffer = Buffer.allocUnsafe(environmentBytes);
   return processIds().filter((id) => {
     try {
@@ -280,15 +333,15 @@ export function processesMarked(marker: string): readonly number[] {
   });
 }
 
-/** Returns how many processes with `marker` in their environment began after process `leader` and are in none of the
- * groups: they have left that of their command (`setsid`, daemons). Process ids grow, so older ones are not looked at.
- * Linux only. */
-export function strayCount(marker: string, leader: number, groups: ReadonlySet<number>): number {
+/** Returns how many processes with `marker` in their environment began after process `leader` and are not in its group:
+ * they have left that of their command (`setsid`, daemons). Process ids grow, so older ones are not looked at. Linux
+ * only: elsewhere a look at all processes would take longer than most commands. */
+export function strayCount(marker: string, leader: number): number {
   if (process.platform !== 'linux') return 0;
   const buffer = Buffer.allocUnsafe(environmentBytes);
   return processIds().filter((id) => {
     const fields = id > leader ? statFields(id) : null;
-    if (fields === null || fields.state === 'Z' || groups.has(fields.groupId)) return false;
+    if (fields === null || fields.state === 'Z' || fields.groupId === leader) return false;
     try {
       return holdsEntry(environmentOf(id, buffer), marker);
     } catch {

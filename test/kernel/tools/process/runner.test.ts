@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -176,5 +176,31 @@ test('what a command leaves behind is counted, also what has left its group', as
   expect(await left('sleep 60 & true')).toBe(1);
   expect(await left(away(join(folder, 'one')))).toBe(1);
   expect(await left(`${away(join(folder, 'two'))}; sleep 60 &`)).toBe(2);
+  await runner.killBackground();
+});
+
+/** A zombie is not alive. */
+function isAlive(pid: string): boolean {
+  try {
+    return !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+test('a time limit ends what has left the group of its command, and nothing of another command', async () => {
+  const runner = createProcessRunner({ marker });
+  const folder = mkdtempSync(join(tmpdir(), 'agent-away-'));
+  const away = (name: string): string => `setsid sh -c 'echo $$ >${join(folder, name)}; exec sleep 600' &`;
+  const begun = (name: string): string => `until [ -s ${join(folder, name)} ]; do :; done`;
+  await runner.run(request(`${away('earlier')} ${begun('earlier')}`));
+  const result = await runner.run(
+    request(`${away('own')} ${begun('own')}; echo; sleep 600`, { timeoutMs: 1500, maxTotalBytes: 10_000 }),
+  );
+  const alive = ['earlier', 'own'].map((name) => isAlive(readFileSync(join(folder, name), 'utf8').trim()));
+  expect([result, alive]).toEqual([
+    { ended: 'timeout', exitCode: 143, signal: 'SIGTERM', background: 0 },
+    [true, false],
+  ]);
   await runner.killBackground();
 });

@@ -86,6 +86,7 @@ const commands: readonly (readonly [name: string, commands: (mark: string) => re
     (mark) => [`setsid ${sleep(mark)} & setsid setsid ${sleep(mark)} & echo begun; ${sleep(mark)}`],
   ],
   ['what has no environment beside one that has', (mark) => [`env -i ${sleep(mark)} & echo begun; ${sleep(mark)}`]],
+  ['a command without any environment', (mark) => [`echo begun; trap "" TERM; exec env -i ${sleep(mark)}`]],
   [
     'what earlier commands left behind',
     (mark) => [
@@ -167,7 +168,7 @@ async function bereaved(mark: string, groups: readonly number[], folder?: string
     return shell;
   }, `_WATCHDOG_TEST=${mark}`);
   watchdog.start();
-  watchdog.tell(groups);
+  watchdog.tell({ running: () => [], leaderless: () => groups });
   if (folder !== undefined) expect(await watchdog.makePipes(folder)).toBe(true);
   const ended = new Promise<void>((resolve) => {
     shells[0]?.on('exit', resolve);
