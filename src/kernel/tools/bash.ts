@@ -1,5 +1,6 @@
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { delimiter } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { statsAt } from '../disk/path-stats.js';
 import type { Json } from '../core/json.js';
 import type { ArgumentProblem, Rehearsal, ToolContext, ToolOutcome } from '../core/tool.js';
@@ -216,7 +217,8 @@ async function runCommand(
   }
   const limit = limitOf(args, ctx, options);
   const { background } = options;
-  const command = { ...shellCommand(args.command, options.shell), cwd: workdir, env, sandbox: ctx.sandbox };
+  const shell = shellCommand(args.command, options.shell);
+  const command = { ...shell, cwd: workdir, env, sandbox: ctx.sandbox, shows: [noPassword] };
   const outcome: BackgroundCommand['outcome'] = (result, collected, jobs) =>
     processOutcome(result, collected, { ...limit, maxTotalBytes, jobs }, words);
   if (background)
@@ -381,13 +383,16 @@ const quiet: Readonly<Record<string, string>> = {
   GIT_SEQUENCE_EDITOR: 'true',
   EDITOR: 'true',
   VISUAL: 'true',
-  SSH_ASKPASS: '/bin/false',
-  SUDO_ASKPASS: '/bin/false',
-  GIT_ASKPASS: '/bin/false',
   GCM_INTERACTIVE: 'never',
   DEBIAN_FRONTEND: 'noninteractive',
   PIP_NO_INPUT: '1',
 };
+
+/** A program that gives no password and says so. Some systems have no /bin/false. */
+const noPassword =
+  ['../..', '../../..']
+    .map((up) => fileURLToPath(new URL(`${up}/bin/no-password.sh`, import.meta.url)))
+    .find((file) => existsSync(file)) ?? 'false';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -424,6 +429,7 @@ export function shellEnvironment(
   return {
     ...Object.fromEntries(kept),
     ...quiet,
+    ...Object.fromEntries(['SSH_ASKPASS', 'SUDO_ASKPASS', 'GIT_ASKPASS'].map((name) => [name, noPassword])),
     ...(readsOnly ? reading : {}),
     ...gitOverrides(own, readsOnly ? gitReading : gitAlways),
   };

@@ -40,6 +40,13 @@ test('death by a signal is 128 and its number, with the name', async () => {
   expect(await bash("sh -c 'kill -TERM $$'")).toEqual({ output: '', exit_code: 143, signal: 'SIGTERM' });
 });
 
+test('a program that asks for a password gets none, and the output says what helps', async () => {
+  const asks = String.raw`printf 'protocol=https\nhost=example.com\n\n' | git credential fill`;
+  const outcome = await bash(`${asks}; "$SSH_ASKPASS" x; "$SUDO_ASKPASS" x; echo $?`);
+  const sentence = 'agent: no password: commands have no terminal. Use a key or a credential helper';
+  expect(JSON.stringify(outcome).split(sentence)).toHaveLength(4);
+});
+
 test('standard input is empty and there is no terminal, pager or prompt', async () => {
   expect(
     await bash('cat; echo "[$TERM $PAGER $GIT_TERMINAL_PROMPT]"; tty; (: < /dev/tty) 2>/dev/null || echo no terminal'),
