@@ -1,4 +1,5 @@
 import type { Settings } from '../../kernel/console/run-settings.js';
+import type { Schedule } from '../../kernel/core/runtime.js';
 import type { QueuedMessage, SessionPort } from '../../kernel/core/session-port.js';
 import type { SessionLog, SessionRow } from '../../kernel/core/store.js';
 import type { Hello, OwnerMessage } from './messages.js';
@@ -61,4 +62,6 @@ export interface OwnerParts {
     session(id: string): Promise<Pick<SessionRow, 'title'> | null>;
   };
   readonly row: Pick<SessionRow, 'id' | 'title'>;
+  /** Default: timers that do not keep the process. */
+  readonly schedule?: Schedule;
 }

@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { knownEvent, typedText } from '../../kernel/core/event.js';
 import { isRecord } from '../../kernel/core/json.js';
 import type { Question } from '../../kernel/core/policy.js';
+import type { Schedule } from '../../kernel/core/runtime.js';
 import type { AgentEvent } from '../../kernel/core/session-port.js';
 import { firstLine, tailBytes } from '../../kernel/core/text.js';
 import { ClientCommands, isCommand, type Owned } from './client-commands.js';
@@ -85,7 +86,7 @@ export class OwnerServer {
       socket.destroy();
       return;
     }
-    const client = new ClientConnection(socket);
+    const client = new ClientConnection(socket, this.#parts.schedule ?? unreferenced);
     this.#clients.add(client);
     const late = setTimeout(() => {
       if (client.kind() === null) client.cut();
@@ -232,6 +233,13 @@ export class OwnerServer {
     }
   }
 }
+
+const unreferenced: Schedule = (callback, delayMs) => {
+  const timer = setTimeout(callback, delayMs).unref();
+  return () => {
+    clearTimeout(timer);
+  };
+};
 
 /** Returns the hello if a client of a known kind says it. Of its terminal only numbers and texts are kept. */
 function toHello({ type, client, pid, version, terminal }: Readonly<Record<string, unknown>>): Hello | null {

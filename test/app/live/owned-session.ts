@@ -5,6 +5,7 @@ import { onTestFinished } from 'vitest';
 import { openOwner } from '../../../src/app/live/open-owner.js';
 import { socketFolders, socketPath } from '../../../src/app/live/socket-path.js';
 import type { Event } from '../../../src/kernel/core/event.js';
+import type { Schedule } from '../../../src/kernel/core/runtime.js';
 import type { Question } from '../../../src/kernel/core/policy.js';
 import type { AgentEvent, QueuedMessage } from '../../../src/kernel/core/session-port.js';
 
@@ -24,7 +25,7 @@ export const turnEnd: AgentEvent = {
 };
 
 /** A session that runs in this process, and what was done to it. */
-export async function owned(data = temporary()) {
+export async function owned(data = temporary(), schedule?: Schedule) {
   const events: Event[] = [event(1)];
   const listeners = new Set<(one: AgentEvent) => void>();
   const done: string[] = [];
@@ -67,6 +68,7 @@ export async function owned(data = temporary()) {
       dropMessage: () => Promise.resolve(),
     },
     row: { id: 'one', title: null },
+    ...(schedule ? { schedule } : {}),
   };
   const owner = openOwner(session, parts);
   onTestFinished(() => {

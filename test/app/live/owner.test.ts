@@ -126,6 +126,56 @@ test('a follower that did not read gets the state once it reads again, and holds
   expect(whole).toBe(8 * part.length);
 });
 
+/** A client that connects, says what it is, and reads no more than the beginning of the state. */
+async function deaf(folder: string, client: string): Promise<Socket> {
+  const socket = createConnection(socketPath(folder, 'one'));
+  onTestFinished(() => {
+    socket.destroy();
+  });
+  socket.on('error', () => undefined);
+  socket.write(`${JSON.stringify({ type: 'hello', client })}\n`);
+  await new Promise((resolve) => socket.once('data', resolve));
+  socket.pause();
+  return socket;
+}
+
+test('a follower that reads nothing is dropped in the end, and holds up nobody before', async () => {
+  const waits: { readonly callback: () => void; readonly delayMs: number }[] = [];
+  const { files, folder, emit, owner } = await owned(temporary(), (callback, delayMs) => {
+    waits.push({ callback, delayMs });
+    return () => undefined;
+  });
+  await deaf(folder, 'watch');
+  const part = 'x'.repeat(1024 * 1024);
+  const other = await connect(files);
+  for (let count = 1; count <= 8; count++) {
+    emit({ type: 'tool_output', callId: 'c', chunk: part.slice(0, 16_000) });
+    emit(delta(part));
+    await other.until(() => other.lines.filter(({ type }) => type === 'text').length >= count);
+  }
+  expect(owner.clients()).toBe(2);
+  expect(new Set(waits.map(({ delayMs }) => delayMs))).toEqual(new Set([30_000]));
+  for (const { callback } of waits) callback();
+  while (owner.clients() > 1) await new Promise((resolve) => setImmediate(resolve));
+  expect((await connect(files, 'ps')).state.facts.clients).toBe(1);
+  emit(delta('more'));
+  await other.until(() => other.lines.some((line) => line.type === 'text' && line.text === 'more'));
+});
+
+test('a client that sends and does not read has its connection closed at a bound', async () => {
+  const { folder, owner } = await owned();
+  const socket = await deaf(folder, 'watch');
+  const line = `${JSON.stringify({ type: 'answer', ref: 'r'.repeat(200), id: 'none', answer: 'deny' })}\n`;
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  const write = (error?: Error | null): void => {
+    if (!error && !socket.destroyed) socket.write(line.repeat(500), write);
+  };
+  write();
+  while (owner.clients() > 0) await new Promise((resolve) => setImmediate(resolve));
+  socket.resume();
+  await closed;
+});
+
 test('a message waits for the running turn, once, without secrets; without a turn and a screen it is kept', async () => {
   const { files, emit, queue, done } = await owned();
   const client = await connect(files, 'send');
