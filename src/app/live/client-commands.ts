@@ -21,16 +21,15 @@ const mostMessageBytes = 1024 * 1024;
 /** The outcomes that are remembered. */
 const mostOutcomes = 1000;
 
+const commands = ['message', 'withdraw', 'interrupt', 'answer', 'stop'] as const;
+
 export type Answer = Omit<Done, 'type' | 'ref'>;
-export type Command = Extract<
-  ClientMessage,
-  { readonly ref: string; readonly type: 'message' | 'interrupt' | 'answer' | 'stop' }
->;
+export type Command = Extract<ClientMessage, { readonly ref: string; readonly type: (typeof commands)[number] }>;
 /** A message as it came, with a reference. */
 type Fields = Readonly<Record<string, unknown>> & { readonly ref: string };
 
 export function isCommand(type: string): type is Command['type'] {
-  return type === 'message' || type === 'interrupt' || type === 'answer' || type === 'stop';
+  return commands.some((command) => command === type);
 }
 
 /** Clients do not type: what they send is never taken for what the user typed at a terminal. */
@@ -80,6 +79,8 @@ export class ClientCommands {
     switch (type) {
       case 'message':
         return this.#message(message);
+      case 'withdraw':
+        return this.#withdraw(message);
       case 'interrupt':
         this.#session.interrupt();
         return {};
@@ -108,6 +109,14 @@ export class ClientCommands {
     const [oldest] = this.#done.keys();
     if (this.#done.size > mostOutcomes && oldest !== undefined) this.#done.delete(oldest);
     return answer;
+  }
+
+  async #withdraw({ id }: Fields): Promise<Answer> {
+    if (typeof id !== 'string') return { problem: 'It names no message.', code: 'unknown' };
+    if (!(await this.#delivery.withdraw(id)))
+      return { problem: 'The session has this message already.', code: 'unknown' };
+    this.#done.delete(id);
+    return {};
   }
 
   async #deliver(message: Fields): Promise<Answer> {

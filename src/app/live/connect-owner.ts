@@ -22,7 +22,7 @@ export interface OwnerClient {
   readonly closed: Promise<void>;
 }
 
-type Referred = Extract<ClientMessage, { readonly type: 'message' | 'interrupt' | 'answer' | 'stop' }>;
+type Referred = Extract<ClientMessage, { readonly type: 'message' | 'withdraw' | 'interrupt' | 'answer' | 'stop' }>;
 /** A message to which the owner reports the outcome. */
 export type OwnerRequest = Referred extends infer Message
   ? Message extends { readonly ref: string }

@@ -58,6 +58,25 @@ export class MessageDelivery {
     return delivery;
   }
 
+  /** Takes a message back that no event has yet. Resolves to false if an event has it, or if it never came. */
+  withdraw(id: string): Promise<boolean> {
+    const withdrawal = this.#last.then(() => this.#withdraw(id));
+    this.#last = withdrawal.catch(() => undefined);
+    return withdrawal;
+  }
+
+  async #withdraw(id: string): Promise<boolean> {
+    const queue = this.#session.takeQueue();
+    for (const message of queue) if (message.id !== id) this.#session.enqueue(message);
+    const isQueued = queue.some((message) => message.id === id);
+    if (!isQueued && (this.#taken.has(id) || this.#recorded.has(id))) return false;
+    const isKept = (await this.#parts.store.keptMessages(this.#session.id)).some((message) => message.id === id);
+    if (!isQueued && !isKept) return false;
+    this.#taken.delete(id);
+    await this.#parts.store.dropMessage(this.#session.id, id);
+    return true;
+  }
+
   async #deliver(message: KeptMessage, isFirst: boolean): Promise<Delivery> {
     const { id } = message;
     if (this.#taken.has(id) || this.#recorded.has(id)) return 'delivered';

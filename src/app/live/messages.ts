@@ -1,4 +1,5 @@
 import type { AnswerSource, MessageSource } from '../../kernel/core/event.js';
+import type { TurnEnd } from '../../kernel/core/session-port.js';
 
 /** The protocol between the process that owns a session and its clients: one JSON value on each line, both ways, over
  * `live/<session>.sock`, which only its user can open. A client speaks first, with `hello`. Whoever reads skips a type
@@ -51,6 +52,8 @@ export type ClientMessage =
       /** Interrupts the running turn, so that the message is next. */
       readonly interrupt?: true;
     }
+  /** Takes a message back that waits in the queue, or on the disk. `id`: its `ref`. `unknown`: the session has it already. */
+  | { readonly type: 'withdraw'; readonly ref: string; readonly id: string }
   | { readonly type: 'interrupt'; readonly ref: string }
   /** `shown`: of the question that the client has shown. An answer that allows the call is refused without it. */
   | {
@@ -96,6 +99,15 @@ export interface OwnerFacts {
   readonly clients: number;
 }
 
+/** The end of a turn, as clients get it. */
+export interface EndedTurn {
+  readonly status: TurnEnd['status'];
+  /** Of a turn that has failed. */
+  readonly fault?: { readonly code: string; readonly message: string; readonly hint: string };
+  /** The `ref` of the message that was to begin the turn and that a hook held back. */
+  readonly held?: string;
+}
+
 /** From the owner to a client. `state` comes first, and again where a client was too slow. `text` is a part of the answer
  * that is not recorded yet; `after` is the number of the last event before that answer, so the event of the answer,
  * whose number is greater, replaces the text. */
@@ -114,7 +126,11 @@ export type OwnerMessage =
   | { readonly type: 'output'; readonly callId: string; readonly text: string }
   | { readonly type: 'question'; readonly question: FollowerApproval }
   | { readonly type: 'answered'; readonly id: string }
-  | { readonly type: 'busy'; readonly busy: boolean }
+  /** A turn has begun, or has ended. `seq`: the number of the last event by then, so a message whose event has no greater
+   * number was in that turn or in an earlier one. `end`: how it has ended. */
+  | { readonly type: 'busy'; readonly busy: boolean; readonly seq: number; readonly end?: EndedTurn }
+  /** A hook held back the message with this `ref`: no event will have it. `problem`: why. */
+  | { readonly type: 'held'; readonly id: string; readonly problem: string }
   /** Reports what became of a message. `problem`: why it was refused; `code` for programs. `kept`: the message is on the disk,
    * and the session gets it when it is opened the next time. */
   | {

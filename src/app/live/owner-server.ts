@@ -11,6 +11,7 @@ import { clientTexts } from './client-texts.js';
 import { onLines, parseMessage, toLine } from './lines.js';
 import type { Hello, OwnerFacts, OwnerMessage, OwnerState } from './messages.js';
 import { ClientConnection } from './client-connection.js';
+import { endedTurn } from './ended-turn.js';
 import type { OwnedSession, OwnerHost, OwnerParts } from './owner-host.js';
 import { endsText, type OwnedState } from './session-state.js';
 
@@ -153,11 +154,18 @@ export class OwnerServer {
       case 'approval_resolved':
         return { type: 'answered', id: event.callId };
       case 'turn_started':
+        return { type: 'busy', busy: true, seq: this.#lastSeq() };
       case 'turn_ended':
-        return { type: 'busy', busy: event.type === 'turn_started' };
+        return { type: 'busy', busy: false, seq: this.#lastSeq(), end: endedTurn(event.end) };
+      case 'notice':
+        return event.heldMessage === undefined ? null : { type: 'held', id: event.heldMessage, problem: event.message };
       default:
         return null;
     }
+  }
+
+  #lastSeq(): number {
+    return this.#session.events().at(-1)?.seq ?? 0;
   }
 
   async #ask(question: Question): Promise<void> {

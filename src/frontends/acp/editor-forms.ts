@@ -8,6 +8,7 @@ import {
 } from '@agentclientprotocol/sdk';
 import type { Form, FormAnswer, FormField, FormValue } from '../../kernel/core/form.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
+import { requestPermission, untilAborted } from './editor-session.js';
 
 /** The editor that a form is put to. */
 export interface FormPlace {
@@ -17,6 +18,8 @@ export interface FormPlace {
   readonly toolCallId: string;
   /** The editor shows forms; without that it can be asked for one choice after the other. */
   readonly showsForms: boolean;
+  /** Aborted where the form was answered elsewhere: the request ends. */
+  readonly signal: AbortSignal;
 }
 
 /** The most attempts to get an answer that fits. */
@@ -38,7 +41,7 @@ export async function putToEditor(place: FormPlace, form: Form): Promise<FormAns
   return { answer: 'filled', values };
 }
 
-async function putForm({ client, sessionId, toolCallId }: FormPlace, form: Form): Promise<FormAnswer> {
+async function putForm({ client, sessionId, toolCallId, signal }: FormPlace, form: Form): Promise<FormAnswer> {
   let problem = '';
   for (let time = 0; time < mostTimes; time++) {
     const request: CreateElicitationRequest = {
@@ -55,7 +58,7 @@ async function putForm({ client, sessionId, toolCallId }: FormPlace, form: Form)
         required: form.fields.filter(({ required, free }) => required && free !== true).map(({ name }) => name),
       },
     };
-    const reply = await client.request(methods.client.elicitation.create, request);
+    const reply = await client.request(methods.client.elicitation.create, request, untilAborted(signal));
     if (reply.action !== 'accept') return { answer: reply.action === 'decline' ? 'declined' : 'cancelled' };
     const values = valuesOf(form, (reply.content ?? {}) as Readonly<Record<string, ElicitationContentValue>>);
     problem = problemOf(form, values);
@@ -130,7 +133,7 @@ const noAnswer = 'no_answer';
 /** Returns the value that was chosen, or why none was. The option that is preset holds things as they are, so it is the
  * one that rejects. */
 async function putChoice(
-  { client, sessionId, toolCallId }: FormPlace,
+  { client, sessionId, toolCallId, signal }: FormPlace,
   form: Form,
   { question, options = [], preset }: FormField,
 ): Promise<string | FormAnswer> {
@@ -156,9 +159,9 @@ async function putChoice(
       { optionId: noAnswer, name: 'No answer', kind: 'reject_once' },
     ],
   };
-  const { outcome } = await client.request(methods.client.session.requestPermission, request);
-  if (outcome.outcome !== 'selected') return { answer: 'cancelled' };
-  const chosen = options.find((_, index) => outcome.optionId === `option_${index}`);
+  const optionId = await requestPermission(client, request, signal);
+  if (optionId === null) return { answer: 'cancelled' };
+  const chosen = options.find((_, index) => optionId === `option_${index}`);
   return chosen?.value ?? { answer: 'declined' };
 }
 

@@ -14,13 +14,14 @@ import {
   type UsageData,
 } from '../../kernel/core/event.js';
 import { isRecord } from '../../kernel/core/json.js';
+import type { FollowerApproval } from '../../app/live/messages.js';
 import type { Question } from '../../kernel/core/policy.js';
 import { todoOfCall } from '../../kernel/core/projection.js';
 import type { AgentEvent } from '../../kernel/core/session-port.js';
 import { headBytes, tailBytes } from '../../kernel/core/text.js';
 import type { Registry, Tool } from '../../kernel/core/tool.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
-import { questionRows, rulesText } from '../../ui/question-lines.js';
+import { questionRows } from '../../ui/question-lines.js';
 
 /** An update, or one whose contents are still being read. */
 export type Update = SessionUpdate | Promise<SessionUpdate>;
@@ -33,6 +34,8 @@ export interface UpdateSource {
   readonly blob: (sha256: string) => Promise<Uint8Array | null>;
   /** Tokens of the model's window; null where that is not known. */
   readonly window: () => number | null;
+  /** Returns true if the editor shows a user's message itself. `ref`: of a message that another process sent. */
+  readonly isShown: (ref: string | undefined) => boolean;
   readonly now: () => number;
 }
 
@@ -48,7 +51,8 @@ export class Updates {
   readonly #source: UpdateSource;
   readonly #live: Live = new Map();
   #costUsd: number | null = 0;
-  #hasText = false;
+  /** The part of the answer that was sent as it came. */
+  #text = '';
 
   constructor(source: UpdateSource) {
     this.#source = source;
@@ -56,7 +60,17 @@ export class Updates {
 
   /** Returns the updates for the events of the past. */
   past(events: readonly Event[]): readonly Update[] {
+    this.#costUsd = 0;
     return events.flatMap((raw) => this.#replayed(raw));
+  }
+
+  /** Takes events of the past that are not shown. */
+  skip(events: readonly Event[]): void {
+    this.#costUsd = 0;
+    for (const raw of events) {
+      const event = raw.kind === 'usage' ? knownEvent(raw) : null;
+      if (event?.kind === 'usage') this.#addCost(event.data);
+    }
   }
 
   /** Returns the updates for what happens now. */
@@ -65,11 +79,12 @@ export class Updates {
       case 'event':
         return this.#recorded(event.event);
       case 'text_delta':
-        this.#hasText = true;
+        this.#text += event.text;
         return chunks('agent_message_chunk', event.text);
       case 'reasoning_delta':
         return chunks('agent_thought_chunk', event.text);
       case 'retry_scheduled':
+        this.#text = '';
         return [
           thought(`${event.reason.replace(/\.$/, '')}; attempt ${event.attempt} of ${event.maxRetries} follows.`),
         ];
@@ -106,10 +121,12 @@ export class Updates {
   #recorded(raw: Event): readonly Update[] {
     const event = knownEvent(raw);
     switch (event?.kind) {
+      case 'user':
+        return this.#source.isShown(event.data?.message_id) ? [] : chunks('user_message_chunk', typedText(event) ?? '');
       case 'assistant': {
-        const isTold = this.#hasText;
-        this.#hasText = false;
-        return isTold ? [] : chunks('agent_message_chunk', event.content);
+        const sent = this.#text;
+        this.#text = '';
+        return chunks('agent_message_chunk', event.content.slice(commonStart(sent, event.content)));
       }
       case 'tool_call':
         return callUpdates(this.#source, event);
@@ -136,6 +153,14 @@ export class Updates {
     const cost = this.#costUsd === null ? {} : { cost: { amount: this.#costUsd, currency: 'USD' } };
     return [{ sessionUpdate: 'usage_update', used: usage.input_tokens + usage.output_tokens, size, ...cost }];
   }
+}
+
+/** Returns the length of the longest beginning that two texts share. */
+function commonStart(one: string, other: string): number {
+  if (other.startsWith(one)) return one.length;
+  let length = 0;
+  while (length < one.length && one[length] === other[length]) length++;
+  return length;
 }
 
 /** The output of running calls, and when it was last sent. */
@@ -178,9 +203,18 @@ const kinds: Readonly<Record<Tool['effect'], ToolKind>> = {
   network: 'fetch',
 };
 
-function kindOf(tool: Tool | undefined): ToolKind {
-  if (!tool) return 'other';
-  return searchers.includes(tool.name) ? 'search' : kinds[tool.effect];
+function kindOf(name: string, tool: Tool | undefined, input: unknown): ToolKind {
+  if (searchers.includes(name)) return 'search';
+  return tool ? kinds[tool.effect] : kindOfInput(input);
+}
+
+/** Returns the kind of a call whose tool is in another process. */
+function kindOfInput(input: unknown): ToolKind {
+  if (!isRecord(input)) return 'other';
+  if (typeof input.command === 'string') return 'execute';
+  if (typeof input.url === 'string') return 'fetch';
+  if (typeof input.path !== 'string') return 'other';
+  return typeof input.content === 'string' || requestedEdits(input) !== null ? 'edit' : 'read';
 }
 
 /** A call, and the plan of a list of steps. */
@@ -207,7 +241,7 @@ function callUpdate(
     sessionUpdate: 'tool_call',
     toolCallId: data.id,
     title: sanitize(content),
-    kind: kindOf(registry.get(data.function.name)),
+    kind: kindOf(data.function.name, registry.get(data.function.name), input),
     status: 'pending',
     rawInput: input,
     locations: locationsOf(input, cwd),
@@ -291,21 +325,43 @@ export function askedCall(
   const [first = ''] = lines;
   return {
     title: sanitize(`${call.tool.name}: ${first}`),
-    kind: kindOf(call.tool),
+    kind: kindOf(call.tool.name, call.tool, call.args),
     content: [...editContent(call.args, cwd), textContent(lines.join('\n'))],
   };
 }
 
-/** The answers that an editor offers. What is kept for good is none: it is given where the rule is shown. */
-export function answersTo({
-  verdict: { rules = [] },
-}: Question): { optionId: string; name: string; kind: 'allow_once' | 'allow_always' | 'reject_once' }[] {
-  const ruled = { optionId: 'rules', name: `Allow ${rulesText(rules)} in this session`, kind: 'allow_always' } as const;
+/** A question of another process as an editor shows it: all of it, as its digest covers it. `call`: the call as it is
+ * recorded; null where what runs may differ from that. */
+export function askedElsewhere(
+  { tool, head, rows, reasons, targets }: FollowerApproval,
+  call: ToolCallData | null,
+  cwd: string,
+): { title: string; content: ToolCallContent[]; kind: ToolKind; rawInput?: unknown } {
+  const lines = [head, ...rows, ...reasons.map((reason) => `! ${reason}`), ...targets.map((target) => `→ ${target}`)];
+  const input = call ? parseArguments(call.function.arguments) : undefined;
+  return {
+    title: sanitize(`${tool}: ${rows[0] ?? head}`),
+    kind: kindOf(tool, undefined, input),
+    content: [...editContent(input, cwd), textContent(lines.join('\n'))],
+    ...(input === undefined ? {} : { rawInput: input }),
+  };
+}
+
+/** An answer as an editor offers it. */
+interface OfferedAnswer {
+  readonly optionId: string;
+  readonly name: string;
+  readonly kind: 'allow_once' | 'allow_always' | 'reject_once';
+}
+
+/** The answers that an editor offers. What is kept for good is none: it is given where the rule is shown. `rules`: the
+ * calls that they allow; null for this exact call. */
+export function offeredAnswers(rules: string | null): OfferedAnswer[] {
   return [
     { optionId: 'once', name: 'Allow once', kind: 'allow_once' },
-    rules.length > 0
-      ? ruled
-      : { optionId: 'session', name: 'Allow this exact call in this session', kind: 'allow_always' },
+    rules === null
+      ? { optionId: 'session', name: 'Allow this exact call in this session', kind: 'allow_always' }
+      : { optionId: 'rules', name: `Allow ${rules} in this session`, kind: 'allow_always' },
     { optionId: 'deny', name: 'Deny', kind: 'reject_once' },
   ];
 }

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { connectOwner, type OwnerClient, type OwnerRequest } from '../../app/live/connect-owner.js';
-import type { Done, FollowerApproval, Hello, OwnerMessage } from '../../app/live/messages.js';
+import type { Done, EndedTurn, FollowerApproval, Hello, OwnerMessage } from '../../app/live/messages.js';
 import { endsText } from '../../app/live/session-state.js';
 import type { Event } from '../../kernel/core/event.js';
 import type { SessionLog } from '../../kernel/core/store.js';
@@ -10,10 +10,16 @@ import type { SessionLog } from '../../kernel/core/store.js';
  * connected. */
 export type SessionUpdate =
   | { readonly type: 'events'; readonly events: readonly Event[] }
-  | { readonly type: 'live'; readonly live: boolean; readonly busy: boolean }
+  | {
+      readonly type: 'live';
+      readonly live: boolean;
+      readonly busy: boolean;
+      /** The turn that has ended. `seq`: as in the message `busy`. */
+      readonly ended?: EndedTurn & { readonly seq: number };
+    }
   | { readonly type: 'question'; readonly question: FollowerApproval }
   | { readonly type: 'text'; readonly text: string }
-  | Extract<OwnerMessage, { readonly type: 'void' | 'output' | 'answered' }>;
+  | Extract<OwnerMessage, { readonly type: 'void' | 'output' | 'answered' | 'held' }>;
 
 export interface Following {
   /** Sends a message to the process that runs the session. Resolves to what became of it, or to null where no process
@@ -181,7 +187,13 @@ class Reader {
         await this.#takeText(told.text, told.after, false);
         return;
       case 'busy':
-        this.#see({ type: 'live', live: true, busy: told.busy });
+        if (told.seq > this.#seen) await this.#readTo(told.seq);
+        this.#see({
+          type: 'live',
+          live: true,
+          busy: told.busy,
+          ...(told.end ? { ended: { ...told.end, seq: told.seq } } : {}),
+        });
         return;
       case 'void':
         this.#text = '';
@@ -190,6 +202,7 @@ class Reader {
       case 'output':
       case 'question':
       case 'answered':
+      case 'held':
         this.#see(told);
         return;
       case 'done':

@@ -139,6 +139,8 @@ export class SessionFeed {
       case 'answered':
         this.#approvals.delete(seen.id);
         return;
+      case 'held':
+        return; // The message waits for the next opening of the session.
       default:
         return seen satisfies never;
     }

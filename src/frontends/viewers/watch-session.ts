@@ -205,6 +205,7 @@ class WatchScreen {
         this.#isLive = seen.live;
         return;
       case 'output':
+      case 'held':
         return;
       default:
         return seen satisfies never;

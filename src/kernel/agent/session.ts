@@ -266,7 +266,10 @@ class LiveSession implements Session {
       const isFirst = !this.#begun;
       this.#begun = true;
       const fault = await askAboutPrompt(this.deps(), text, isFirst, signal);
-      if (fault) return { status: 'failed', text: '', turns: 0, toolCalls: 0, denials: [], fault };
+      if (fault) {
+        const held = sentBy?.id === undefined ? {} : { heldMessage: sentBy.id };
+        return { status: 'failed', text: '', turns: 0, toolCalls: 0, denials: [], fault, ...held };
+      }
       const refused =
         sentBy && sentBy.typed !== true
           ? await recordSent(this.deps(), text, sentBy)

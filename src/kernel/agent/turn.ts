@@ -108,7 +108,8 @@ export async function recordWaiting(
 /** Records a message that came meanwhile, unless a hook holds it back. */
 async function steer(d: TurnDeps, { text, source = 'queue', id }: QueuedMessage, signal: AbortSignal): Promise<void> {
   const held = await askAboutPrompt(d, text, false, signal);
-  if (held) d.emit({ type: 'notice', level: 'warn', code: 'hook', message: held.message });
+  const heldMessage = id === undefined ? {} : { heldMessage: id };
+  if (held) d.emit({ type: 'notice', level: 'warn', code: 'hook', message: held.message, ...heldMessage });
   else await recordUser(d, { content: text, typed: text, data: messageData(source, id) });
 }
 

@@ -31,6 +31,8 @@ export type AgentEvent =
       readonly message: string;
       /** A note on record says the same: a screen that shows the record shows it once. */
       readonly noted?: true;
+      /** A message from elsewhere that a hook held back: no event will have it. */
+      readonly heldMessage?: string;
     }
   /** The turn waits for the end of a usage limit, in Unix milliseconds. */
   | { readonly type: 'limit_waiting'; readonly until: number; readonly provider: string }
@@ -83,6 +85,8 @@ export interface TurnEnd {
   /** The limit that ended the turn with `limit_reached`, where it was not `max_tool_turns`. */
   readonly limit?: 'repeated_calls' | 'goal_turns';
   readonly fault?: Fault;
+  /** The message from elsewhere that was to begin the turn and that a hook held back. */
+  readonly heldMessage?: string;
 }
 
 /** The expansion of a message that is a command of the user. */

@@ -66,7 +66,7 @@ test('a follower gets one line for the text of a piece, none for text whose even
     { type: 'text', text: 'abc', after: 1 },
     { type: 'event', seq: 3 },
     { type: 'output', callId: 'c', text: 'xy' },
-    { type: 'busy', busy: false },
+    { type: 'busy', busy: false, seq: 3, end: { status: 'completed' } },
   ]);
 });
 
@@ -190,6 +190,33 @@ test('a message waits for the running turn, once, without secrets; without a tur
   expect(await client.request({ ...message, ref: 'm3', source: 'terminal' })).toMatchObject({ code: 'failed' });
   emit(turnEnd);
   expect(await client.request({ ...message, ref: 'm4' })).toEqual({ type: 'done', ref: 'm4', kept: true });
+});
+
+test('a message that waits is taken back; one that an event has, or that never came, is not', async () => {
+  const { files, emit, queue } = await owned();
+  const client = await connect(files, 'editor');
+  const message = { type: 'message', text: 'x', source: 'editor', when: 'steer' } as const;
+  for (const ref of ['m1', 'm2']) await client.request({ ...message, ref });
+  expect(await client.request({ type: 'withdraw', ref: 'w1', id: 'm1' })).toEqual({ type: 'done', ref: 'w1' });
+  expect(queue().map(({ id }) => id)).toEqual(['m2']);
+  expect(await client.request({ type: 'withdraw', id: 'm3' })).toMatchObject({ code: 'unknown' });
+  emit({ type: 'event', event: { ...event(2), content: 'x', data: { source: 'editor', message_id: 'm4' } } });
+  expect(await client.request({ type: 'withdraw', id: 'm4' })).toMatchObject({ code: 'unknown' });
+  await client.request({ ...message, ref: 'm1' });
+  expect(queue().map(({ id }) => id)).toEqual(['m2', 'm1']);
+});
+
+test('a follower learns how a turn ended, and which message a hook held back', async () => {
+  const { files, emit } = await owned();
+  const client = await connect(files, 'editor');
+  emit({ type: 'notice', level: 'warn', code: 'hook', message: 'A hook blocked the message.', heldMessage: 'm1' });
+  const fault = { code: 'network', message: 'No connection.' } as const;
+  emit({ type: 'turn_ended', end: { status: 'failed', text: '', turns: 0, toolCalls: 0, denials: [], fault } });
+  await client.until(() => client.lines.length > 2);
+  expect(client.lines.slice(1)).toEqual([
+    { type: 'held', id: 'm1', problem: 'A hook blocked the message.' },
+    { type: 'busy', busy: false, seq: 1, end: { status: 'failed', fault: { ...fault, hint: '' } } },
+  ]);
 });
 
 test('a session that waits for the end of a usage limit says so', async () => {

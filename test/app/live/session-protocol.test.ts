@@ -86,6 +86,7 @@ test('all that a watch, a send and a ps say and hear is in the schema of the pro
   const [asked] = sender?.state.questions ?? [];
   for (const interrupt of [{}, { interrupt: true } as const])
     await sender?.request({ type: 'message', text: 'x', source: 'send', when: 'steer', ...interrupt });
+  await sender?.request({ type: 'withdraw', id: 'unknown' });
   await following.request({ type: 'answer', id: 'c1', answer: 'once', shown: 'another', source: 'watch' });
   await following.request({
     type: 'answer',
@@ -107,7 +108,7 @@ test('all that a watch, a send and a ps say and hear is in the schema of the pro
   const lines = (text: string): readonly string[] => text.split('\n').filter((line) => line !== '');
   const types = (text: string): readonly string[] =>
     [...new Set(lines(text).map((line) => (JSON.parse(line) as { readonly type: string }).type))].toSorted();
-  expect(types(heard.client)).toEqual(['answer', 'hello', 'interrupt', 'message', 'stop']);
+  expect(types(heard.client)).toEqual(['answer', 'hello', 'interrupt', 'message', 'stop', 'withdraw']);
   expect(types(heard.owner)).toEqual(['answered', 'done', 'output', 'question', 'state', 'text', 'void']);
   expect(
     lines(heard.client)

@@ -36,6 +36,8 @@ const plan: FormField = { ...colour, preset: 'blue' };
 const formOf = (...fields: readonly FormField[]): Form => ({ from: 'the model', message: 'Read this.', fields });
 
 /** An editor that gives these answers, one after the other. What it is asked is checked against the protocol. */
+const { signal } = new AbortController();
+
 function editor(showsForms: boolean, ...answers: readonly unknown[]) {
   const asked: Record<string, unknown>[] = [];
   const definitions = {
@@ -47,7 +49,7 @@ function editor(showsForms: boolean, ...answers: readonly unknown[]) {
     asked.push(params as Record<string, unknown>);
     return Promise.resolve(answers[asked.length - 1] as never);
   };
-  return { asked, place: { client: { request } as never, sessionId: 's1', toolCallId: 'c1', showsForms } };
+  return { asked, place: { client: { request } as never, sessionId: 's1', toolCallId: 'c1', showsForms, signal } };
 }
 
 test('an editor with forms is given all of one, and its answers have the types of the fields', async () => {

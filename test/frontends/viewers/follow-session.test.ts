@@ -98,7 +98,8 @@ function shown(what: SessionUpdate): string {
     case 'question':
       return `asks ${what.question.id}`;
     case 'answered':
-      return `answered ${what.id}`;
+    case 'held':
+      return `${what.type} ${what.id}`;
     case 'output':
       return `output ${what.text}`;
     case 'void':
@@ -153,7 +154,7 @@ const cases: Readonly<Record<string, Case>> = {
     told: [
       { type: 'event', seq: 2 },
       { type: 'text', text: 'late', after: 1 },
-      { type: 'busy', busy: false },
+      { type: 'busy', busy: false, seq: 2, end: { status: 'interrupted' } },
     ],
     seen: ['2 assistant', 'idle'],
   },
@@ -162,7 +163,7 @@ const cases: Readonly<Record<string, Case>> = {
     told: [
       { type: 'event', seq: 3 },
       { type: 'text', text: 'late', after: 1 },
-      { type: 'busy', busy: true },
+      { type: 'busy', busy: true, seq: 3 },
     ],
     seen: ['2 tool_call, 3 tool_result', 'busy'],
   },
