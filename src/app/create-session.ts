@@ -11,7 +11,7 @@ import type { Log } from '../kernel/core/runtime.js';
 import type { SecretGuard } from '../kernel/core/secrets/guard.js';
 import { placeOf, type SessionEnds, type SessionRow, type Store } from '../kernel/core/store.js';
 import type { Registry } from '../kernel/core/tool.js';
-import { findModel } from '../kernel/providers/models.js';
+import { contextWindowOf, findModel } from '../kernel/providers/models.js';
 import { createReplacedRegistry, createSubsetRegistry } from '../kernel/tools/registry.js';
 import type { RootOptions } from '../kernel/console/options.js';
 import { CliError, exit, type RoleChoices } from '../kernel/console/command.js';
@@ -38,7 +38,7 @@ import {
   resolveAgentModel,
   resumedModel,
 } from './model-resolution.js';
-import { type OpenedModel, openModel } from './open-model.js';
+import { askWindow, type OpenedModel, openModel } from './open-model.js';
 import { openOwner } from './live/open-owner.js';
 import type { Owner } from './live/owner-host.js';
 import { openPictures, type Pictures } from '../kernel/console/pictures.js';
@@ -371,7 +371,8 @@ function modelFacts(
     budget: (ref) => spend.budget(ref, parts.maxCostUsd(events())),
     fallbacks: (ref, own) => fallbackModels(settings, ref, own),
     price: (ref) => findModel(ref.provider, ref.model, models)?.price ?? null,
-    contextWindow: (ref) => findModel(ref.provider, ref.model, models)?.contextWindow ?? null,
+    contextWindow: (ref) => contextWindowOf(settings, ref.provider, ref.model),
+    askWindow: (ref) => askWindow(settings, ref),
   };
 }
 

@@ -46,7 +46,8 @@ import { loadStartChild } from '../kernel/tools/process/load-start-child.js';
 const loadOffline = () => import('../kernel/providers/offline/offline.js');
 
 /** The settings that a connection to a model needs. */
-type ModelSource = ProviderSource & Pick<Settings, 'cwd' | 'home' | 'ephemeral' | 'rateLimits' | 'secrets'>;
+type ModelSource = ProviderSource &
+  Pick<Settings, 'cwd' | 'home' | 'ephemeral' | 'rateLimits' | 'secrets' | 'servedWindows'>;
 
 /** A model ready to be asked. `warm` opens the connection early; `close` ends it. */
 export interface OpenedModel {
@@ -242,11 +243,31 @@ export function httpDependencies(settings: ModelSource, endpoint: Endpoint): Htt
 }
 
 async function windowCheck(
-  { env }: Pick<Settings, 'env'>,
+  settings: WindowSource,
   endpoint: Endpoint,
 ): Promise<NonNullable<HttpDependencies['checkWindow']>> {
-  const { createWindowCheck, localContextWindow } = await loadDiscovery();
-  return createWindowCheck(endpoint.label, (model) => localContextWindow(endpoint, model, env, 500));
+  const { createWindowCheck } = await loadDiscovery();
+  return createWindowCheck(endpoint.label, (model) => servedWindow(settings, endpoint, model));
+}
+
+type WindowSource = Pick<Settings, 'env' | 'servedWindows'>;
+
+/** Asks the server of a model for its context window; null where it does not say. */
+export async function askWindow(settings: ProviderSource & WindowSource, ref: ModelRef): Promise<number | null> {
+  const resolved = resolveProvider(providerChoice(settings, choiceOf(ref)));
+  if (!resolved.ok || resolved.endpoint.api === 'offline') return null;
+  const endpoint = await withCommandKey(settings.keys.commands, resolved.endpoint);
+  return 'code' in endpoint ? null : await servedWindow(settings, endpoint, ref.model);
+}
+
+async function servedWindow(
+  { env, servedWindows }: WindowSource,
+  endpoint: Endpoint,
+  model: string,
+): Promise<number | null> {
+  const tokens = await (await loadDiscovery()).servedWindow(endpoint, model, env);
+  if (tokens !== null) servedWindows?.set(`${endpoint.provider}/${model}`, tokens);
+  return tokens;
 }
 
 /** Throws a usage error for a script that cannot be played. */

@@ -100,6 +100,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
     secrets,
     guard,
     rateLimits: new Map(),
+    servedWindows: new Map(),
     testMode: options.test === true && env.TEST_ALLOW !== '1',
     ephemeral: options.ephemeral === true,
     directories: openDirectories(claude.directories, options.addDir, { cwd, home, notices }),

@@ -5,7 +5,7 @@ import type { Session } from '../kernel/agent/session.js';
 import { type Event, knownEvent, spentBy } from '../kernel/core/event.js';
 import { utf8Bytes } from '../kernel/core/text.js';
 import { sanitize } from '../kernel/core/sanitize.js';
-import { findModel } from '../kernel/providers/models.js';
+import { contextWindowOf } from '../kernel/providers/models.js';
 import { reasoningText } from '../kernel/providers/wires/pieces.js';
 import { counted } from '../kernel/tools/define-tool.js';
 import { callJson, eventChange, eventText, eventTitle, pickEvent } from '../ui/event-text.js';
@@ -187,7 +187,7 @@ export const context: CommandHandler = {
     ] as const;
     const total = parts.reduce((sum, [, bytes]) => sum + bytes, 0);
     const { provider, model } = session.ref();
-    const window = findModel(provider, model, settings.config.provider.models)?.contextWindow ?? null;
+    const window = contextWindowOf(settings, provider, model);
     const share = (bytes: number): string => (window === null ? '' : `${((bytes / 4 / window) * 100).toFixed(1)} %`);
     screen.print(
       [
@@ -197,7 +197,7 @@ export const context: CommandHandler = {
           ([name, bytes]) => `| ${name} | ${Math.ceil(bytes / 4)} | ${share(bytes)} |`,
         ),
         '',
-        `${window === null ? `The context window of ${model} is not known.` : `${model} has a window of ${window} tokens.`} ${automaticCompaction(settings.config.limits.compaction.atShare, window)}`,
+        `${windowSaid(model, window)} ${automaticCompaction(settings.config.limits.compaction, window)}`,
         ...(await gainRows(session, window)),
         ...instructionRows(listInstructions(instructionPlace(settings), conversation)),
       ].join('\n'),
@@ -206,10 +206,21 @@ export const context: CommandHandler = {
   },
 };
 
-function automaticCompaction(atShare: number | null, window: number | null): string {
+function windowSaid(model: string, window: number | null): string {
+  return window === null
+    ? `The context window of ${model} is not known.`
+    : `${model} has a window of ${window} tokens.`;
+}
+
+function automaticCompaction(
+  { atShare, assumedWindow }: Repl['settings']['config']['limits']['compaction'],
+  known: number | null,
+): string {
+  const window = known ?? assumedWindow;
   if (atShare === null) return 'Automatic compaction is off (`compaction.at_percent`).';
   if (window === null) return 'The conversation is compacted when the provider refuses a request as too long.';
-  return `The conversation is compacted from ${Math.round(window * atShare)} tokens on (${Math.round(atShare * 100)} %).`;
+  const assumed = known === null ? `${window} are assumed (\`compaction.assumed_window\`). ` : '';
+  return `${assumed}The conversation is compacted from ${Math.round(window * atShare)} tokens on (${Math.round(atShare * 100)} %).`;
 }
 
 /** Says what each way to make the next request shorter would win. */

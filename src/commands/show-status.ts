@@ -6,7 +6,7 @@ import { columns, oneLine } from '../kernel/console/line-output.js';
 import { serverStatus } from '../kernel/console/server-status.js';
 import { sanitize } from '../kernel/core/sanitize.js';
 import { versionLine } from '../kernel/console/version.js';
-import { findModel } from '../kernel/providers/models.js';
+import { contextWindowOf } from '../kernel/providers/models.js';
 import { counted } from '../kernel/tools/define-tool.js';
 import { totalsOf } from '../ui/view.js';
 
@@ -67,7 +67,7 @@ function usageFacts({ sessions, settings, spending }: Repl): readonly Fact[] {
   const { session } = sessions.current();
   const events = session.events();
   const { provider, model } = session.ref();
-  const window = findModel(provider, model, settings.config.provider.models)?.contextWindow ?? null;
+  const window = contextWindowOf(settings, provider, model);
   const { context } = totalsOf(events);
   const share = window === null ? 'window not known' : `${((context / window) * 100).toFixed(0)}% of ${window}`;
   const sum = events.reduce(addUsage, noUsage);

@@ -18,7 +18,7 @@ import type { PermissionAnswer, Question } from '../../kernel/core/policy.js';
 import type { ModelRef } from '../../kernel/core/projection.js';
 import type { AgentEvent, QueuedMessage, SentBy, SessionPort } from '../../kernel/core/session-port.js';
 import { builtInPresets, resolveProvider } from '../../kernel/providers/catalog.js';
-import { findModel, knownModels } from '../../kernel/providers/models.js';
+import { contextWindowOf, findModel, knownModels } from '../../kernel/providers/models.js';
 import { rulesText } from '../../ui/question-lines.js';
 import { followQuestions } from '../repl/open-questions.js';
 import { putToEditor } from './editor-forms.js';
@@ -383,7 +383,7 @@ function joinedQueue(session: SessionPort): string {
 }
 
 function windowOf({ settings }: Run, { provider, model }: ModelRef): number | null {
-  return findModel(provider, model, settings.config.provider.models)?.contextWindow ?? null;
+  return contextWindowOf(settings, provider, model);
 }
 
 /** The known models that can be used as things are. */

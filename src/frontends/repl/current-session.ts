@@ -9,7 +9,7 @@ import type { SessionRow, Store } from '../../kernel/core/store.js';
 import { readBoundedText } from '../../kernel/disk/bounded-file.js';
 import { version } from '../../kernel/console/version.js';
 import { createTranscripts } from '../../kernel/tools/transcripts.js';
-import { findModel } from '../../kernel/providers/models.js';
+import { contextWindowOf } from '../../kernel/providers/models.js';
 import type { StatusFacts } from '../../ui/components/status-line.js';
 import type { ReplHandle } from '../../ui/repl-options.js';
 import type { View } from '../../ui/view.js';
@@ -280,7 +280,6 @@ function createFacts(run: Run, sessions: ReplSessions): () => StatusFacts {
   const root = repositoryRoot(settings.cwd);
   let branch: string | undefined;
   let readAt = -Infinity;
-  const windows = new Map<string, number | null>();
   const effortOf = createEffort(settings);
   return () => {
     const now = performance.now();
@@ -290,12 +289,7 @@ function createFacts(run: Run, sessions: ReplSessions): () => StatusFacts {
     }
     const { provider, model } = sessions.shown().ref();
     const name = `${provider}/${model}`;
-    const known = windows.get(name);
-    const contextWindow =
-      known === undefined
-        ? (findModel(provider, model, settings.config.provider.models)?.contextWindow ?? null)
-        : known;
-    windows.set(name, contextWindow);
+    const contextWindow = contextWindowOf(settings, provider, model);
     return {
       model: name,
       effort: effortOf(sessions.shown()),

@@ -4,13 +4,6 @@ import { money, requestInputUsd } from './budget.js';
 import { compactionRules } from './compaction-rules.js';
 import type { TurnDeps } from './dependencies.js';
 
-const assumedWindow = 128_000;
-
-/** Returns the tokens of the context window of the model in use. `named`: the server has just given this number. */
-export function windowOf(d: Pick<TurnDeps, 'model' | 'models'>, named?: number): number {
-  return named ?? d.models.contextWindow?.(d.model().ref) ?? assumedWindow;
-}
-
 /** The newest messages stay as they are up to this share of the window. */
 const newestShare = 0.1;
 /** More than this share never stays, whatever the settings say: a compaction has to make room. */

@@ -8,8 +8,8 @@ import { todoLines, todoOf } from '../core/projection.js';
 import type { Fault } from '../core/provider.js';
 import { askAboutCompaction, tellCompacted } from './apply-hooks.js';
 import { allowanceOf, contextTokens, leastSummaryTokens, spentUsd, tokensOf } from './budget.js';
-import { describeChange, keptTokens, requestCosts, type TokenChange, windowOf } from './compaction-figures.js';
-import { compactionRules } from './compaction-rules.js';
+import { describeChange, keptTokens, requestCosts, type TokenChange } from './compaction-figures.js';
+import { compactionRules, knownWindow, windowIsFull, windowOf } from './compaction-rules.js';
 import { type OmissionPlan, planOmission, recordOmission } from './omit-results.js';
 import { requestSummary } from './request.js';
 import type { TurnDeps } from './dependencies.js';
@@ -70,6 +70,22 @@ export async function compact(d: TurnDeps, options: CompactionOptions, signal: A
   if (!allowance.allowed) return notDone(allowance.fault);
   const held = await askAboutCompaction(d, options, signal);
   return held === null ? await summarise(d, plan, options, signal) : { done: false, reason: held };
+}
+
+/** Asks the server for a window that is not known, and says once which one is assumed where it does not name one.
+ * Returns false where the window that it names has room. */
+export async function settleWindow(d: TurnDeps): Promise<boolean> {
+  if (knownWindow(d) !== null) return true;
+  const { ref } = d.model();
+  const name = `${ref.provider}/${ref.model}`;
+  if (((await d.models.askWindow?.(ref)) ?? null) !== null) return windowIsFull(d);
+  if (d.unknownWindows.has(name)) return true;
+  d.unknownWindows.add(name);
+  const message =
+    `The context window of ${name} is not known: ${windowOf(d)} tokens are assumed (compaction.assumed_window), ` +
+    `and the conversation is compacted now. models.${name}.context_window sets the window.`;
+  d.emit({ type: 'notice', level: 'info', code: 'window_not_known', message });
+  return true;
 }
 
 /** Returns the plan to leave out old results where that makes enough room. */

@@ -21,6 +21,9 @@ export interface CompactionRules {
   readonly atShare: number | null;
   /** Tokens of the newest messages that stay as they are; null: a share of the window, and none for `/compact`. */
   readonly keepTokens: number | null;
+  /** Tokens of the window of a model whose window is not known; null: its conversation is compacted only once it has
+   * overflowed. */
+  readonly assumedWindow: number | null;
 }
 
 /** Limits of one user turn. Source: contracts 5 and 6. */
@@ -102,9 +105,10 @@ export interface FallbackRef extends ModelRef {
 
 /** Facts about models, from the settings and the model table. */
 interface ModelDeps {
-  /** Tokens of its context window; null where that is not known. Absent: the conversation is compacted only once it has
-   * overflowed. */
+  /** Tokens of its context window; null where that is not known. Absent: no window is known. */
   readonly contextWindow?: (ref: ModelRef) => number | null;
+  /** Asks the server for the context window of a model; `contextWindow` knows it then. Never rejects. */
+  readonly askWindow?: (ref: ModelRef) => Promise<number | null>;
   /** Returns the models with which a turn continues if `ref` cannot answer, in order. `own`: the model of the session,
    * in whose place `ref` may be already. */
   readonly fallbacks?: (ref: ModelRef, own: ModelRef) => Promise<readonly FallbackRef[]>;
@@ -178,6 +182,8 @@ export interface TurnDeps extends DispatchDeps {
   /** The model of the next request. */
   readonly model: () => ReadyModel;
   readonly models: ModelDeps;
+  /** The models whose window is not known, after a notice to the user said so. */
+  readonly unknownWindows: Set<string>;
   /** The model of the session, also while another one has stepped in. */
   readonly ownModel: () => ModelRef;
   /** Uses the model of plan mode for the next request, or leaves it, as the mode is now. Returns whether it is used.

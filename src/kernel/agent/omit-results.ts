@@ -4,7 +4,8 @@ import { lineReader } from '../core/model-output.js';
 import { type Message, project } from '../core/projection.js';
 import { utf8Bytes } from '../core/text.js';
 import { contextTokens, tokensOf } from './budget.js';
-import { keptTokens, requestCosts, type TokenChange, windowOf } from './compaction-figures.js';
+import { keptTokens, requestCosts, type TokenChange } from './compaction-figures.js';
+import { windowOf } from './compaction-rules.js';
 import type { TurnDeps } from './dependencies.js';
 
 /** Old results whose output can be left out of requests, and what that changes. */

@@ -145,6 +145,7 @@ class LiveSession implements Session {
   readonly #forms = new Map<string, (answer: FormAnswer) => void>();
   readonly #approval: ApprovalDeps;
   readonly #notes: string[];
+  readonly #unknownWindows = new Set<string>();
   #model: ReadyModel;
   /** The model of plan mode, while it is used. */
   #plan: ReadyModel | null = null;
@@ -548,6 +549,7 @@ class LiveSession implements Session {
       askModel: (question, aborted) => requestAnswer(this.deps(), question, aborted),
       askAgent: (question, aborted) => this.#askAgent(question, aborted),
       model: () => this.#plan ?? this.#model,
+      unknownWindows: this.#unknownWindows,
       ownModel: () => this.#own ?? this.ref(),
       followPlanMode: () => this.#followPlanMode(),
       role: () => (models.ofAgent ? 'subagent' : models.planning?.() === true ? 'plan' : 'main'),

@@ -8,7 +8,7 @@ import { firstLine, withoutEnd } from '../core/text.js';
 import type { Binding, Denial } from '../core/tool.js';
 import { keepAttached, messageData, recordUser } from './attached-files.js';
 import { allowanceOf, tokensOf } from './budget.js';
-import { compactionRules, windowIsFull } from './compaction-rules.js';
+import { compactionRules, warnOfSize, windowIsFull } from './compaction-rules.js';
 import type { PendingLimit } from './limit-wait.js';
 import { loadCompaction } from './load-compaction.js';
 import { dispatch, type Dispatched, type PreparedCall } from './dispatch.js';
@@ -475,6 +475,7 @@ async function askOnce(
   await d.followPlanMode?.();
   if (asking.compactionRest > 0) asking.compactionRest -= 1;
   else if (windowIsFull(d)) await compactInTime(d, asking, signal);
+  warnOfSize(d);
   const reply = await requestInTime(d, toolChoice, signal);
   return reply.fault?.code === 'context_overflow' && !signal.aborted
     ? await afterOverflow(d, toolChoice, { ...reply, fault: reply.fault }, signal)
@@ -596,7 +597,8 @@ function isUnavailable({ fault, text }: Reply): boolean {
 
 /** A compaction that fails is reported and tried again some answers later; the turn continues. */
 async function compactInTime(d: TurnDeps, asking: RequestState, signal: AbortSignal): Promise<void> {
-  const { compact } = await loadCompaction();
+  const { compact, settleWindow } = await loadCompaction();
+  if (!(await settleWindow(d))) return;
   const compacted = await compact(d, { trigger: 'auto', focus: '' }, signal);
   if (compacted.done || signal.aborted) return;
   asking.compactionRest = restAfterFailure;

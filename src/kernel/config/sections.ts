@@ -81,8 +81,12 @@ interface LimitsSection {
   readonly maxCostUsd: number | null;
   /** The limit for tools without their own limit. */
   readonly toolTimeoutMs: number | null;
-  /** `atShare` null: never by itself. `keepTokens` null: the program decides. */
-  readonly compaction: { readonly atShare: number | null; readonly keepTokens: number | null };
+  /** `atShare` null: never by itself. `keepTokens` null: the program decides. `assumedWindow` null: none is assumed. */
+  readonly compaction: {
+    readonly atShare: number | null;
+    readonly keepTokens: number | null;
+    readonly assumedWindow: number | null;
+  };
 }
 
 interface PolicySection {
@@ -214,6 +218,7 @@ export function toConfig(
       compaction: {
         atShare: all.compaction.at_percent === 'off' ? null : all.compaction.at_percent / 100,
         keepTokens: all.compaction.keep_recent_tokens ?? null,
+        assumedWindow: all.compaction.assumed_window === 'off' ? null : all.compaction.assumed_window,
       },
     },
     policy: {

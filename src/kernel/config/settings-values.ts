@@ -88,6 +88,7 @@ export interface SettingsValues {
   readonly compaction: {
     readonly at_percent: number | 'off';
     readonly keep_recent_tokens?: number;
+    readonly assumed_window: number | 'off';
   };
   readonly limits: {
     readonly wait: 'ask' | 'always' | 'never';

@@ -44,6 +44,8 @@ export interface Settings {
   /** The limits of a provider as the headers of its last answer with limits gave them, by provider. They are kept
    * nowhere. */
   readonly rateLimits?: Map<string, readonly RateLimit[]>;
+  /** The context windows that servers have named in this run, by provider and model (`openai/gpt-5`). */
+  readonly servedWindows?: Map<string, number>;
   /** `--test` without `TEST_ALLOW=1`. */
   readonly testMode: boolean;
   /** Nothing may be written to the disk. */

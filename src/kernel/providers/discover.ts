@@ -130,9 +130,32 @@ export async function localContextWindow(
   const studio = readModelList(await ask('/api/v0/models'))?.find((listed) => listed.id === model)?.contextWindow;
   if (studio !== undefined && studio !== null) return studio;
   const running = await ask('/api/ps');
-  if (running === null) return null;
-  return readOllamaWindow(running, await ask('/api/show', JSON.stringify({ model })), model);
+  if (running !== null) return readOllamaWindow(running, await ask('/api/show', JSON.stringify({ model })), model);
+  return readLlamaWindow(await ask('/props'));
 }
+
+/** Reads the context window of a llama.cpp server. Source: llama.cpp, tools/server/README.md, GET /props. */
+function readLlamaWindow(props: unknown): number | null {
+  const settings = isRecord(props) ? props.default_generation_settings : null;
+  return isRecord(settings) ? firstNumber(settings, ['n_ctx']) : null;
+}
+
+/** Returns the context window that a server names for `model`: the one it uses, where it runs on this machine, else that
+ * of its list of models (vLLM, gateways). Null where it does not say. Never rejects. */
+export async function servedWindow(
+  endpoint: Endpoint,
+  model: string,
+  env: Env,
+  timeoutMs = 500,
+): Promise<number | null> {
+  const used = endpoint.local ? await localContextWindow(endpoint, model, env, timeoutMs) : null;
+  if (used !== null) return used;
+  const list = await listModels(endpoint, env, endpoint.local ? timeoutMs : longestListMs);
+  return list.ok ? (list.models.find(({ id }) => id === model)?.contextWindow ?? null) : null;
+}
+
+/** A turn waits for the list. */
+const longestListMs = 1_500;
 
 /** Asks the server whether `model` takes tool calls (Ollama); null where it does not say. */
 export async function takesTools(
@@ -380,7 +403,7 @@ export function createWindowCheck(
   const warned = new Set<string>();
   return async (request, promptTokens) => {
     const { model } = request.ref;
-    const window = windows.get(model) ?? (await ask(model));
+    const window = windows.has(model) ? (windows.get(model) ?? null) : await ask(model);
     windows.set(model, window);
     if (window === null) return null;
     const warning = describeWindow(label, model, window, Math.max(promptTokens, estimateTokens(request)));

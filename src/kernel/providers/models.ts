@@ -53,6 +53,22 @@ export function findModel(provider: string, model: string, own: ModelTable = not
   return facts;
 }
 
+/** Returns the context window of a model: as the tables have it, or as its server has named it in this run. */
+export function contextWindowOf(
+  {
+    config,
+    servedWindows,
+  }: {
+    readonly config: { readonly provider: { readonly models: ModelTable } };
+    readonly servedWindows?: ReadonlyMap<string, number>;
+  },
+  provider: string,
+  model: string,
+): number | null {
+  const known = findModel(provider, model, config.provider.models)?.contextWindow ?? null;
+  return known ?? servedWindows?.get(`${provider}/${model}`) ?? null;
+}
+
 /** Returns the row of another provider that holds for this one's model too (`table_rows`), at this one's prices. */
 function elsewhere(provider: string, model: string): ModelEntry | null {
   const rows = Object.hasOwn(builtInPresets, provider) ? (builtInPresets[provider]?.table_rows ?? []) : [];

@@ -39,7 +39,7 @@ const opening = [
 
 const limits = { maxToolTurns: 50, maxToolCalls: 100, loopLimit: 6, maxOutputBytes: 1_048_576 };
 const rules = (atShare: number | null, keepTokens: number | null = null) => ({
-  limits: { ...limits, compaction: { atShare, keepTokens } },
+  limits: { ...limits, compaction: { atShare, keepTokens, assumedWindow: null } },
 });
 
 /** Says of each result in the next request whether it is there (its number) or left out. */

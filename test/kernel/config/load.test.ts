@@ -41,7 +41,7 @@ test('without any file every default of the contract holds and nothing is writte
       modelOutputBytes: 32_768,
       maxCostUsd: null,
       toolTimeoutMs: null,
-      compaction: { atShare: 0.85, keepTokens: null },
+      compaction: { atShare: 0.85, keepTokens: null, assumedWindow: 200_000 },
     },
     policy: {
       approval: 'dangerous',
@@ -130,7 +130,7 @@ test('a flag wins over --set, environment, trusted project, user file and defaul
   expect({ ...config.limits, fileBytes: config.fs.maxBytes, seconds: config.exec.timeoutS }).toEqual({
     maxToolTurns: 5,
     toolTimeoutMs: null,
-    compaction: { atShare: 0.85, keepTokens: null },
+    compaction: { atShare: 0.85, keepTokens: null, assumedWindow: 200_000 },
     maxToolCalls: 4,
     loopLimit: 6,
     maxOutputBytes: 3,

@@ -8,6 +8,7 @@ import {
   findLocalServers,
   listModels,
   localContextWindow,
+  servedWindow,
   takesTools,
 } from '../../../src/kernel/providers/discover.js';
 import { testEndpoint, testKey } from './http/http-rig.js';
@@ -181,4 +182,20 @@ test('the context window a local server really uses is read where it says so', a
     ),
   );
   expect(windows).toEqual([4096, 8192, 4000]);
+});
+
+test('a server that lists its models, or llama.cpp, names the window there', async () => {
+  const list = { data: [{ id: 'qwen3:8b', max_model_len: 40_960 }, { id: 'other' }] };
+  const vllm = await serve({ '/v1/models': list });
+  const llama = await serve({ '/props': { default_generation_settings: { n_ctx: 16_384 } }, '/v1/models': list });
+  const ask = (url: string, model: string, local: boolean): Promise<number | null> =>
+    servedWindow(testEndpoint('openai-chat', `${url}/v1`, { local }), model, {});
+  expect([
+    await ask(vllm.url, 'qwen3:8b', false),
+    await ask(vllm.url, 'qwen3:8b', true),
+    await ask(vllm.url, 'other', false),
+    await ask(vllm.url, 'absent', false),
+    await ask(llama.url, 'qwen3:8b', true),
+    await ask(`http://127.0.0.1:${await closedPort()}`, 'qwen3:8b', false),
+  ]).toEqual([40_960, 40_960, null, null, 16_384, null]);
 });

@@ -38,6 +38,8 @@ export interface VendorHabits {
   readonly refusal?: string;
   /** The ids in its list of models. Null: it has no list. */
   readonly models?: readonly string[] | null;
+  /** What that list says of their context windows; 100,000 unless given. Null: nothing. */
+  readonly windowTokens?: number | null;
   /** Judges address and authorization of a request; null lets it in. */
   readonly gate?: (request: IncomingMessage, body: Buffer) => Refused | null;
   /** The body as the schema of the protocol describes it, where the address or a header carries a part of it. */
@@ -83,8 +85,10 @@ export async function startVendor(habits: VendorHabits): Promise<VendorServer> {
     }
     if (request.method === 'GET') {
       const ids = habits.models === undefined ? ['m'] : habits.models;
+      const { windowTokens = 100_000 } = habits;
+      const listed = windowTokens === null ? {} : { max_model_len: windowTokens };
       if (ids === null) json(response, 404, { error: { message: 'not found' } });
-      else json(response, 200, { data: ids.map((id) => ({ id, context_length: 100_000 })) });
+      else json(response, 200, { data: ids.map((id) => ({ id, ...listed })) });
       return;
     }
     const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Fields;
