@@ -5,9 +5,10 @@ import type { Recorder } from '../kernel/agent/recorder.js';
 import { createSession, type Session, type SessionParts } from '../kernel/agent/session.js';
 import type { Event, EventDraft } from '../kernel/core/event.js';
 import { isRecord } from '../kernel/core/json.js';
+
 import { lastTools, type ModelRef } from '../kernel/core/projection.js';
 import type { Provider } from '../kernel/core/provider.js';
-import type { Log } from '../kernel/core/runtime.js';
+import { loadOnce, type Log } from '../kernel/core/runtime.js';
 import type { SecretGuard } from '../kernel/core/secrets/guard.js';
 import { placeOf, type SessionEnds, type SessionRow, type Store } from '../kernel/core/store.js';
 import type { Registry } from '../kernel/core/tool.js';
@@ -408,6 +409,7 @@ function sessionTools(
   const registry = isNew ? run.toolbox.registry : toolsOnRecord(run, () => session().events());
   const hooks = run.parts.hooks(sourceOf(choice, isNew));
   const { settings, store, parts } = run;
+  const noting = loadOnce(() => parts.beforeChanges(session()));
   const agents = parts.agents({
     settings,
     store,
@@ -433,6 +435,7 @@ function sessionTools(
     }),
     loadedInstructions: createLoadedInstructions(instructionPlace(settings)),
     capture: openCapture(run.settings),
+    beforeChanges: () => noting.get(),
     renewPrompt: (prompt) => run.parts.renewPrompt(prompt),
   };
 }

@@ -4,6 +4,7 @@ import { codeExecution } from '../features/code-execution/code-execution-feature
 import { customTools } from '../features/custom-tools/custom-tools-feature.js';
 import { diagnostics } from '../features/diagnostics/diagnostics-feature.js';
 import { docsSearch } from '../features/docs-search/docs-search-feature.js';
+import { evaluation } from '../features/eval/eval-feature.js';
 import { goal } from '../features/goal/goal-feature.js';
 import { historyImport } from '../features/history-import/history-import-feature.js';
 import { hooks } from '../features/hooks/hooks-feature.js';
@@ -65,6 +66,7 @@ export const features: readonly Feature[] = [
   attachments,
   goal,
   limitWait,
+  evaluation,
 ];
 
 /** The parts of features that the rest of the program uses, by keys of the kernel. */

@@ -61,6 +61,11 @@ export class RunParts {
     };
   }
 
+  /** Notes the state of the working directory before the first call of a session that may change something. */
+  async beforeChanges(session: Session): Promise<void> {
+    for (const part of this.#parts) await part.beforeChanges?.(session);
+  }
+
   /** Returns what is asked at points of a session; null where nothing is. */
   hooks(source: SessionSource, agent?: HookedAgent): Hooks | null {
     for (const part of this.#parts) if (part.hooks) return part.hooks(source, agent);

@@ -1,5 +1,12 @@
 import { dirname } from 'node:path';
-import { type AgentData, attachmentsOf, type Event, type EventDraft, knownEvent } from '../kernel/core/event.js';
+import {
+  type AgentData,
+  attachmentsOf,
+  type Event,
+  type EventDraft,
+  type HookData,
+  knownEvent,
+} from '../kernel/core/event.js';
 import { isRecord, parseJson } from '../kernel/core/json.js';
 import { redactedText, type TextTrace, traceTexts } from '../kernel/core/text-trace.js';
 import { eraseInFiles } from '../kernel/store/erase-files.js';
@@ -186,10 +193,8 @@ function emptied(event: Event): Pick<EventDraft, 'content' | 'data'> | null {
       return { content: placeholder, data: { code: known.data.code, message: placeholder } };
     case 'approval':
       return { content: placeholder, data: { ...known.data, reasons: [] } };
-    case 'hook': {
-      const { event, sha256, exit, duration_ms, decision } = known.data;
-      return { content: placeholder, data: { event, command: placeholder, sha256, exit, duration_ms, decision } };
-    }
+    case 'hook':
+      return { content: placeholder, data: withoutCommand(known.data) };
     case 'goal': {
       const { reason: _, ...data } = known.data;
       const check = data.check === null ? null : placeholder;
@@ -199,6 +204,8 @@ function emptied(event: Event): Pick<EventDraft, 'content' | 'data'> | null {
       return { content: placeholder, data: { ...known.data, message: placeholder } };
     case 'agent':
       return { content: placeholder, data: withoutTexts(known.data) };
+    case 'base':
+      return { content: placeholder, data: { ...known.data, patch: null } };
     case 'run':
       return { content: placeholder, data: { version: known.data.version, arguments: [] } };
     case 'compaction':
@@ -206,6 +213,11 @@ function emptied(event: Event): Pick<EventDraft, 'content' | 'data'> | null {
     default:
       return null;
   }
+}
+
+/** Keeps of a hook what is no text. */
+function withoutCommand({ event, sha256, exit, duration_ms, decision }: HookData): HookData {
+  return { event, command: placeholder, sha256, exit, duration_ms, decision };
 }
 
 /** Keeps of a step of a sub-agent what is no text. */

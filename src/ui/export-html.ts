@@ -1,22 +1,15 @@
 import { parseJson } from '../kernel/core/json.js';
-import { createHash } from 'node:crypto';
 import { Marked } from 'marked';
 import type { AttachmentData } from '../kernel/core/event.js';
 import { isRecord } from '../kernel/core/json.js';
 import type { Blob } from '../kernel/core/store.js';
-import { replaceDeceptive } from '../kernel/core/text.js';
 import { type CallBlock, type CallReading, readCall } from './calls/call-readings.js';
 import { changedParts, type DiffLine, editedLines, placesOf, type TextPart } from './diff-lines.js';
 import { loadHtmlHighlight } from './markdown/highlight.js';
 import { localTime, oneLine } from '../kernel/console/line-output.js';
-import { findScript, pageStyle } from './page-look.js';
+import { escaped, findScript, pageStyle, policyHash, visible } from '../kernel/console/page-look.js';
 import { type CallResult, entriesOf, type ExportEntry, tookText } from './export-entries.js';
 import type { ExportedSession } from '../kernel/console/stored-session.js';
-
-/** The name by which a policy allows exactly this script or style. */
-export function policyHash(text: string): string {
-  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
-}
 
 const policy =
   `default-src 'none'; style-src ${policyHash(pageStyle)}; script-src ${policyHash(findScript)}; ` +
@@ -265,21 +258,4 @@ function label(text: string): string {
 
 function pre(text: string): string {
   return `<pre>${escaped(text)}</pre>`;
-}
-
-/** Replaces hidden characters, and those that HTML does not know, with U+FFFD. */
-function visible(text: string): string {
-  return replaceDeceptive(text.toWellFormed().replace(/\r\n?/g, '\n'), () => '\ufffd');
-}
-
-/** Escapes for text and for quoted attributes. */
-export function escaped(text: string): string {
-  const entities: Readonly<Record<string, string>> = {
-    '&': '&amp;',
-    '<': '&lt;',
-    '>': '&gt;',
-    '"': '&quot;',
-    "'": '&#39;',
-  };
-  return visible(text).replace(/[&<>"']/g, (char) => entities[char] ?? char);
 }

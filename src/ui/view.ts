@@ -183,12 +183,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
   if (event === null) return view;
   switch (event.kind) {
     case 'user':
-      return withItem(
-        view,
-        event.data?.note === true
-          ? { type: 'told', seq: event.seq, text: event.content }
-          : userItem(event.seq, typedText(event) ?? '', sourceText(event.data?.source)),
-      );
+      return withItem(view, messageItem(event));
     case 'assistant':
       return withItem(
         { ...view, text: '', reasoning: '', waiting: false, retry: null },
@@ -218,6 +213,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
     case 'mode':
     case 'import':
     case 'run':
+    case 'base':
     case 'compaction':
     case 'results_omitted':
     case 'compaction_undone':
@@ -238,6 +234,12 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
     default:
       return event satisfies never;
   }
+}
+
+function messageItem(event: Extract<KnownEvent, { readonly kind: 'user' }>): TranscriptItem {
+  return event.data?.note === true
+    ? { type: 'told', seq: event.seq, text: event.content }
+    : userItem(event.seq, typedText(event) ?? '', sourceText(event.data?.source));
 }
 
 function openCall({ seq, content, data }: Extract<KnownEvent, { readonly kind: 'tool_call' }>): StartedCall {

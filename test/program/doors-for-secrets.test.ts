@@ -38,7 +38,7 @@ type Door =
   | 'none';
 
 const doors: Readonly<Record<Exclude<Door, 'setting'>, readonly string[]>> = {
-  masks: ['sessions rename', 'sessions import', 'sessions export', '/rename', '/export'],
+  masks: ['sessions rename', 'sessions import', 'sessions export', '/rename', '/export', 'eval new', 'eval run'],
   refuses: ['memory add', 'memory edit', 'notes add', 'notes edit', '/memory'],
   event: [
     '/btw',
@@ -65,6 +65,11 @@ const doors: Readonly<Record<Exclude<Door, 'setting'>, readonly string[]>> = {
     'mcp serve',
   ],
   none: [
+    'eval',
+    'eval list',
+    'eval report',
+    'eval compare',
+    'eval rm',
     '/bg',
     '/wait',
     'agents',

@@ -1,6 +1,6 @@
 import { counted } from '../../kernel/tools/define-tool.js';
-import { findScript } from '../../ui/page-look.js';
-import { entryBlock, escaped, markupFor, policyHash } from '../../ui/export-html.js';
+import { escaped, findScript, policyHash } from '../../kernel/console/page-look.js';
+import { entryBlock, markupFor } from '../../ui/export-html.js';
 import { entriesOf, type ExportEntry } from '../../ui/export-entries.js';
 import type { ExportedSession } from '../../kernel/console/stored-session.js';
 import { distinctTitles, localTime, oneLine } from '../../kernel/console/line-output.js';

@@ -1,4 +1,4 @@
-import { pageStyle } from '../../ui/page-look.js';
+import { pageStyle } from '../../kernel/console/page-look.js';
 
 /** The colours and shapes of the pages of `agent serve`. */
 export const viewerStyle = `${pageStyle}

@@ -48,6 +48,9 @@ interface TurnLimits {
 interface ToolDeps {
   readonly registry: Registry;
   readonly policy: Policy;
+  /** Notes the state of the working directory before the first call of the run that may change something. Never
+   * rejects. */
+  readonly beforeChanges?: () => Promise<void>;
   /** Absent: the changes that calls make to files are not recorded. */
   readonly capture?: ChangeCapture;
   /** Returns the system prompt as its tools would have it now. Asked after a compaction, which ends the provider's

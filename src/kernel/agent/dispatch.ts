@@ -104,8 +104,9 @@ async function runPermitted(
     await rehearsed?.rehearsal.discard();
     return refused(limited);
   }
-  if (rehearsed) return await useRehearsal(d, call, { ...allowed, rehearsed }, signal);
   const { verdict } = allowed;
+  if (verdict.risk !== 'read-only') await d.tools.beforeChanges?.();
+  if (rehearsed) return await useRehearsal(d, call, { ...allowed, rehearsed }, signal);
   const started = await start(d, call, bound, verdict);
   if (signal.aborted) return refused(cancelledBefore);
   const lookAgain = await watched(d, call, bound, verdict);

@@ -187,6 +187,9 @@ export interface RunPart {
   find?(choice: SessionChoice, store: Store): Promise<SessionChoice>;
   /** Returns what the user is to read when a session opens, each once. */
   sessionNotices?(): readonly Notice[];
+  /** Notes the state of the working directory before the first call of the user's session that may change something.
+   * Never rejects. */
+  beforeChanges?(session: Session): Promise<void>;
   /** Follows a session, also that of a sub-agent, until the function that it returns is called. */
   follow?(followed: ObservedSession): () => void;
   /** Returns what is asked at points of a session that begins in this way. `agent`: it is that of a sub-agent. */

@@ -478,6 +478,19 @@ interface RunData {
   readonly arguments: readonly string[];
 }
 
+/** The state of the repository before the first call of a run that may change files. `content` says it in a line. */
+export interface BaseData {
+  /** The top folder of the checkout, absolute. */
+  readonly root: string;
+  /** The commit that is checked out. */
+  readonly commit: string;
+  /** The changes since the commit, new files included, as a patch for `git apply`; '' for none, null where they were
+   * left out. */
+  readonly patch: string | null;
+  /** The reason why there is no patch. */
+  readonly left_out?: string;
+}
+
 /** The session was read from the files of another program. */
 interface ImportData {
   /** The program: `claude-code`. */
@@ -515,6 +528,7 @@ export type EventDraft =
   | { readonly kind: 'limit'; readonly content: string; readonly data: LimitData }
   | { readonly kind: 'agent'; readonly content: string; readonly data: AgentData }
   | { readonly kind: 'import'; readonly content: string; readonly data: ImportData }
+  | { readonly kind: 'base'; readonly content: string; readonly data: BaseData }
   /** `content`: the same as a line for a shell. */
   | { readonly kind: 'run'; readonly content: string; readonly data: RunData }
   | { readonly kind: 'rewind'; readonly content: string; readonly data: RewindData }
@@ -549,6 +563,7 @@ const required: { readonly [K in EventDraft['kind']]: readonly string[] } = {
   limit: ['state', 'retry_at'],
   agent: ['state', 'agent_session_id', 'agent'],
   import: ['tool', 'session'],
+  base: ['root', 'commit'],
   run: ['arguments'],
   rewind: ['to_seq'],
   compaction: ['from_seq', 'to_seq'],

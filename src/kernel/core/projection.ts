@@ -210,6 +210,7 @@ class Fold implements Projection {
       case 'limit':
       case 'agent':
       case 'import':
+      case 'base':
       case 'run':
       case 'rewind':
       case 'compaction_undone':

@@ -1,3 +1,6 @@
+import { createHash } from 'node:crypto';
+import { replaceDeceptive } from '../core/text.js';
+
 /** The colours and shapes of a page with a session on it: one that is exported, or shown to a browser. */
 export const pageStyle = `
 :root {
@@ -436,3 +439,25 @@ addEventListener('keydown', (event) => {
     find.focus();
   }
 });`;
+
+/** The name by which a policy allows exactly this script or style. */
+export function policyHash(text: string): string {
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+}
+
+/** Replaces hidden characters, and those that HTML does not know, with U+FFFD. */
+export function visible(text: string): string {
+  return replaceDeceptive(text.toWellFormed().replace(/\r\n?/g, '\n'), () => '\ufffd');
+}
+
+/** Escapes for text and for quoted attributes. */
+export function escaped(text: string): string {
+  const entities: Readonly<Record<string, string>> = {
+    '&': '&amp;',
+    '<': '&lt;',
+    '>': '&gt;',
+    '"': '&quot;',
+    "'": '&#39;',
+  };
+  return visible(text).replace(/[&<>"']/g, (char) => entities[char] ?? char);
+}
