@@ -209,12 +209,8 @@ async function runCommand(
   env: Readonly<Record<string, string>>,
 ): Promise<ToolOutcome> {
   const workdir = args.workdir === undefined ? ctx.cwd : absolutePath(ctx.cwd, args.workdir);
-  try {
-    if (!statSync(workdir).isDirectory())
-      throw new FileRefusal('execution_failed', `${args.workdir ?? workdir} is not a directory.`);
-  } catch (error) {
-    return fileFailure(error, args.workdir ?? workdir, workdir);
-  }
+  const failure = directoryFailure(workdir, args.workdir ?? workdir);
+  if (failure) return failure;
   const limit = limitOf(args, ctx, options);
   const { background } = options;
   const shell = shellCommand(args.command, options.shell);
@@ -262,6 +258,16 @@ async function runCommand(
   });
   progress.end();
   return outcome(result, collector.collected(), 0);
+}
+
+/** Returns the outcome of a call whose directory cannot be used; null for one that can. */
+function directoryFailure(workdir: string, shown: string): ToolOutcome | null {
+  try {
+    if (statSync(workdir).isDirectory()) return null;
+    throw new FileRefusal('execution_failed', `${shown} is not a directory.`);
+  } catch (error) {
+    return fileFailure(error, shown, workdir);
+  }
 }
 
 /** A limit that the user has set for the tool ends the command in any case. */
