@@ -31,10 +31,7 @@ test.each(cases)('%s: any part of the rows is what all rows are', (_name, before
 
 test('of an edit of 20,000 lines, and of one line of 400 kB, only what is shown is painted', () => {
   const many = Array.from({ length: 20_000 }, (_item, index) => `line ${index}`).join('\n');
-  for (const lines of [
-    edit(many, many.replaceAll('line', 'row')),
-    edit('ab'.repeat(200_000), 'cd'.repeat(200_000)),
-  ]) {
+  for (const lines of [edit(many, many.replaceAll('line', 'row')), edit('ab'.repeat(200_000), 'cd'.repeat(200_000))]) {
     let painted = 0;
     const counting = {
       ...theme,
