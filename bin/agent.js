@@ -3,6 +3,13 @@ import { existsSync } from 'node:fs';
 import * as nodeModule from 'node:module';
 import { fileURLToPath } from 'node:url';
 
+// Process groups, signals and the shell are those of Unix.
+if (process.platform === 'win32') {
+  console.error(
+    'agent: Windows itself is not supported: run agent in WSL. Install WSL with "wsl --install", open it with "wsl", and install Node and agent there.',
+  );
+  process.exit(2);
+}
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 if (major < 20 || major === 21 || (major === 20 && minor < 19) || (major === 22 && minor < 14)) {
   console.error(

@@ -98,12 +98,15 @@ async function copy(argument: string, { screen, sessions }: Repl): Promise<void>
   }
   const what = asked === '' ? 'The last answer' : `Code block ${asked}`;
   const large = Buffer.byteLength(text) > mostBytes ? ' It is large: some terminals take no more than 75 kB.' : '';
-  const where =
-    target === 'tmux'
-      ? "was copied to tmux's paste buffer and to the clipboard of its terminal, if that allows it."
-      : 'was sent to the clipboard of the terminal, if it allows programs to write there (OSC 52).';
-  screen.notice('info', `${what} (${counted(text.split('\n').length, 'line')}) ${where}${large}`);
+  const lines = counted(text.split('\n').length, 'line');
+  screen.notice('info', `${what} (${lines}) ${copied[target]}${target === 'system' ? '' : large}`);
 }
+
+const copied = {
+  tmux: "was copied to tmux's paste buffer and to the clipboard of its terminal, if that allows it.",
+  system: 'was copied to the clipboard.',
+  terminal: 'was sent to the clipboard of the terminal, if it allows programs to write there (OSC 52).',
+} as const;
 
 function blocksSaid(count: number): string {
   if (count === 0) return 'The last answer has no code block.';

@@ -16,7 +16,7 @@ interface Parts {
   /** The command as it was typed. It is printed once, above the first output. A command without output is not printed,
    * and one that sends a message appears as that message. */
   readonly typed: string;
-  readonly keepInTmux: ReplTerminal['keepInTmux'];
+  readonly keepText: ReplTerminal['keepText'];
   readonly openEditor: ((path: string) => Promise<boolean>) | undefined;
   /** Shows another session on every screen. */
   readonly attach: (session: SessionPort) => void;
@@ -29,7 +29,7 @@ interface Parts {
 
 /** Returns the access of a command to the screen. */
 export function commandContext(repl: ReplHandle, parts: Parts): CommandContext {
-  const { display, input, keyOf, colored, signal, send, attach, detach, onPrinted, keepInTmux, openEditor, typed } =
+  const { display, input, keyOf, colored, signal, send, attach, detach, onPrinted, keepText, openEditor, typed } =
     parts;
   const echo = once(() => {
     display.notes.command(typed);
@@ -50,7 +50,7 @@ export function commandContext(repl: ReplHandle, parts: Parts): CommandContext {
       onPrinted();
     },
     notice,
-    copy: (text) => copyText(text, display, keepInTmux),
+    copy: (text) => copyText(text, display, keepText),
     setTheme: (theme) => {
       display.setTheme(theme);
       repl.refresh();
@@ -96,8 +96,13 @@ function questions({ dialogs, signal }: Parts): Questions {
   };
 }
 
-async function copyText(text: string, display: Display, keepInTmux: Parts['keepInTmux']): Promise<'tmux' | 'terminal'> {
-  if ((await keepInTmux?.(text)) === true) return 'tmux';
+async function copyText(
+  text: string,
+  display: Display,
+  keepText: Parts['keepText'],
+): Promise<'tmux' | 'system' | 'terminal'> {
+  const target = (await keepText?.(text)) ?? null;
+  if (target !== null) return target;
   display.copy(text);
   return 'terminal';
 }

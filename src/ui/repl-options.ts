@@ -63,9 +63,8 @@ export interface ReplTerminal {
   };
   /** Lets the terminal go while the session continues. Returns why that is not possible, or null. */
   readonly detach?: (command: DetachingCommand) => Promise<string | null>;
-  /** Inside tmux: puts a text into its paste buffer and its terminal's clipboard. False where tmux did not take it. May
-   * not reject. */
-  readonly keepInTmux?: ((text: string) => Promise<boolean>) | undefined;
+  /** Sends a text to tmux or to the clipboard of the system. Null if neither took it. May not reject. */
+  readonly keepText?: ((text: string) => Promise<'tmux' | 'system' | null>) | undefined;
 }
 
 interface ReplTime {

@@ -355,7 +355,7 @@ class ScreenRepl implements ReplHandle {
           input: this.#input,
           keyOf: this.#keyMap.keyOf,
           colored: terminal.facts.colors > 0,
-          keepInTmux: terminal.keepInTmux,
+          keepText: terminal.keepText,
           signal,
           send: (text) => {
             this.#turns.sendFirst(text);

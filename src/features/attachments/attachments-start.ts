@@ -5,6 +5,7 @@ import type { Attachments, KeptAttachments } from '../../kernel/core/files/attac
 import type { ModelRef } from '../../kernel/core/projection.js';
 import { loadOnce } from '../../kernel/core/runtime.js';
 import type { MatchedFile } from '../../kernel/core/tool.js';
+import { isWsl, pastedWindowsPaths, wslPlaces } from '../../kernel/disk/wsl.js';
 import { findModel } from '../../kernel/providers/models.js';
 import { isWireName, knownWires } from '../../kernel/providers/wires/known-wires.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
@@ -54,11 +55,13 @@ export const openPictures: OpenPictures = (settings, processes) => {
       waiting.due(chip);
     },
     take,
-    pasted: async (text) => {
-      if (!mayBePaths.test(text)) return null;
+    pasted: async (given) => {
+      const here = isWsl(settings.env) ? pastedWindowsPaths(given, wslPlaces(settings.env)) : null;
+      const text = here ?? given;
+      if (!mayBePaths.test(text)) return here === null ? null : { ok: true, chip: here };
       const taken = code.get().then(async ({ pastedPaths }) => await takeAll(pastedPaths(text) ?? [], take));
-      waiting.written(text, taken);
-      return await taken;
+      waiting.written(given, taken);
+      return (await taken) ?? (here === null ? null : { ok: true, chip: here });
     },
     clipboard: async () => {
       const { clipboardPicture } = await code.get();
@@ -66,7 +69,7 @@ export const openPictures: OpenPictures = (settings, processes) => {
       const place = { env, cwd, platform: process.platform };
       const file = processes && (await clipboardPicture({ ...place, processes }));
       if (file) return await takeBytes(file);
-      const problem = 'No image in the clipboard, or no program to read it. Install wl-paste, xclip or pngpaste.';
+      const problem = 'No image in the clipboard, or no program to read it. On Linux, install wl-paste or xclip.';
       return { ok: false, problem };
     },
   };

@@ -19,7 +19,7 @@ import { createHistoryFile, type HistoryFile, unwritten } from './saved-input.js
 import { type CommandSessions, type Keep, offerPlanTool, replCommands } from './session-commands.js';
 import type { Screens } from './screens.js';
 import { chosenSign, hasTitle, type TerminalThemes } from './terminal-theme.js';
-import { keepInTmux } from './tmux-buffer.js';
+import { copyProgram, copyWith } from './copied-text.js';
 import { editExternally, type OwnRuns, runEditor, type RunsEditor, runUserShell } from './user-shell.js';
 
 const maxCompletionFiles = 200_000;
@@ -91,15 +91,17 @@ function signsOf(
   { settings, toolbox }: Run,
   sessions: ReplSessions,
   env: Settings['env'],
-): Pick<ReplTerminal, 'notify' | 'tell' | 'title' | 'keepInTmux'> {
+): Pick<ReplTerminal, 'notify' | 'tell' | 'title' | 'keepText'> {
   const { config } = settings;
+  const all = { ...settings.env, ...env };
+  const program = copyProgram(all, process.platform);
   return {
     notify: chosenSign(env, config.ui.notify),
     tell: (said) => void tellPerson(settings, said),
     ...(config.ui.title && hasTitle(env) ? { title: () => sessions.title() } : {}),
-    ...(env.TMUX
-      ? { keepInTmux: (text) => keepInTmux(toolbox, { cwd: settings.cwd, env: { ...settings.env, ...env } }, text) }
-      : {}),
+    ...(program === null
+      ? {}
+      : { keepText: (text) => copyWith(program, toolbox, { cwd: settings.cwd, env: all }, text) }),
   };
 }
 

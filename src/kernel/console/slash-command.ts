@@ -172,8 +172,9 @@ export interface CommandContext extends KeyNames {
   openEditor(path: string): Promise<boolean | null>;
   /** Sends a message, after a turn that runs. */
   send(text: string): void;
-  /** Sends a text to the clipboard of tmux, or else of the terminal. Null where there is none. May not reject. */
-  copy(text: string): Promise<'tmux' | 'terminal' | null>;
+  /** Sends a text to the clipboard of tmux or of the system, or else of the terminal. Null where there is none. May not
+   * reject. */
+  copy(text: string): Promise<'tmux' | 'system' | 'terminal' | null>;
   /** Changes the colours from now on. False where there are none (`NO_COLOR`, plain lines). */
   setTheme(theme: ThemeChoice): boolean;
   /** Switches to another session and shows its last exchange. A turn of the old one is interrupted. */

@@ -1,4 +1,5 @@
 import { homedir } from 'node:os';
+import { isWsl } from '../disk/wsl.js';
 import { createProcessRunner, type ProcessRunner } from '../tools/process/runner.js';
 import type { Keyring } from './stored-keys.js';
 
@@ -6,7 +7,9 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The environment variables that these programs need: the bus, the display and the language; no key. */
 const passed = ['HOME', 'PATH', 'USER', 'LOGNAME', 'LANG', 'DISPLAY', 'WAYLAND_DISPLAY', 'XAUTHORITY'] as const;
-const passedToo = ['DBUS_SESSION_BUS_ADDRESS', 'XDG_RUNTIME_DIR', 'XDG_DATA_DIRS', 'XDG_CURRENT_DESKTOP'] as const;
+const passedToo = [
+  ...['DBUS_SESSION_BUS_ADDRESS', 'XDG_RUNTIME_DIR', 'XDG_DATA_DIRS', 'XDG_CURRENT_DESKTOP', 'WSL_INTEROP'],
+] as const;
 
 /** A locked keyring asks the user in a window of its own. */
 const longestMs = 60_000;
@@ -92,15 +95,24 @@ export async function openInBrowser(
   env: Environment,
   platform: NodeJS.Platform = process.platform,
 ): Promise<boolean> {
-  const isSeen = platform === 'darwin' || (env.DISPLAY ?? env.WAYLAND_DISPLAY ?? '') !== '';
-  if (!isSeen) return false;
   const processes = createProcessRunner({ marker: { name: '_AGENT_BROWSER', value: String(process.pid) } });
-  const opened = await openProcess(processes, platform === 'darwin' ? 'open' : 'xdg-open', [url], env);
-  if (!opened.started) return false;
-  opened.input.end();
-  opened.output.resume();
-  opened.errors.resume();
-  return true;
+  for (const [file, ...args] of browsers(env, platform)) {
+    const opened = await openProcess(processes, file, [...args, url], env);
+    if (!opened.started) continue;
+    opened.input.end();
+    opened.output.resume();
+    opened.errors.resume();
+    return true;
+  }
+  return false;
+}
+
+/** Returns the programs that open a page, the first that is there. In WSL, the browser of Windows is the user's. */
+function browsers(env: Environment, platform: NodeJS.Platform): readonly (readonly [string, ...string[]])[] {
+  if (platform === 'darwin') return [['open']];
+  // Unlike `cmd.exe /c start`, neither gives a meaning to a `&` in an address.
+  if (isWsl(env)) return [['wslview'], ['rundll32.exe', 'url.dll,FileProtocolHandler']];
+  return (env.DISPLAY ?? env.WAYLAND_DISPLAY ?? '') === '' ? [] : [['xdg-open']];
 }
 
 function openProcess(

@@ -213,8 +213,7 @@ async function runCommand(
   if (failure) return failure;
   const limit = limitOf(args, ctx, options);
   const { background } = options;
-  const shell = shellCommand(args.command, options.shell);
-  const command = { ...shell, cwd: workdir, env, sandbox: ctx.sandbox, shows: [noPassword] };
+  const command = { ...shellCommand(args.command, options.shell), cwd: workdir, env, sandbox: ctx.sandbox };
   const outcome: BackgroundCommand['outcome'] = (result, collected, jobs) =>
     processOutcome(result, collected, { ...limit, maxTotalBytes, jobs }, words);
   if (background)
@@ -295,9 +294,13 @@ function warned(outcome: ToolOutcome, files: readonly string[]): ToolOutcome {
   };
 }
 
-function shellCommand(command: string, shell: string): { file: string; args: readonly string[]; input?: Uint8Array } {
-  if (Buffer.byteLength(command) <= maxArgumentBytes) return { file: shell, args: ['-c', command] };
-  return { file: shell, args: ['-c', 'eval "$(cat <&3)" 3<&-'], input: Buffer.from(command) };
+function shellCommand(
+  command: string,
+  shell: string,
+): Pick<ProcessRequest, 'file' | 'args' | 'shows'> & { readonly input?: Uint8Array } {
+  const shows = [noPassword];
+  if (Buffer.byteLength(command) <= maxArgumentBytes) return { file: shell, args: ['-c', command], shows };
+  return { file: shell, args: ['-c', 'eval "$(cat <&3)" 3<&-'], input: Buffer.from(command), shows };
 }
 
 /** The words for a tool's process in its messages. */

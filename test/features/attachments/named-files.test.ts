@@ -68,11 +68,21 @@ test('the clipboard is read by the program of the screen that is there', async (
   };
   program('wl-paste', 'echo "Nothing is copied" >&2; exit 1');
   program('xclip', `[ "$5" = -out ] && [ -z "$SECRET_KEY" ] && cat '${join(cwd, 'a.png')}'`);
-  program('pngpaste', 'echo no picture');
+  // What osascript of macOS prints, also where there is no image.
+  program(
+    'osascript',
+    `[ "$2" = 'the clipboard as «class PNGf»' ] && [ -e '${join(cwd, 'mac')}' ] || ` +
+      `{ echo '0:29: execution error: Can’t make some data into the expected type. (-1700)' >&2; exit 1; }\n` +
+      `printf '«data PNGf%s»\\n' "$(od -An -v -tx1 '${join(cwd, 'a.png')}' | tr -d ' \\n' | tr a-f A-F)"`,
+  );
+  program('powershell.exe', `[ "$4" = -Command ] && printf '%s\\r\\n' "$(base64 -w0 '${join(cwd, 'a.png')}')"`);
   const found = { name: 'pasted.png', bytes: png(8, 4) };
   expect(await clipboardPicture(place({ WAYLAND_DISPLAY: 'w', DISPLAY: ':0', SECRET_KEY: 'x' }))).toEqual(found);
   expect(await clipboardPicture(place({ WAYLAND_DISPLAY: 'w' }))).toBeNull();
   expect(await clipboardPicture(place({}))).toBeNull();
   expect(await clipboardPicture(place({}, 'darwin'))).toBeNull();
+  writeFileSync(join(cwd, 'mac'), '');
+  expect(await clipboardPicture(place({}, 'darwin'))).toEqual(found);
+  expect(await clipboardPicture(place({ WSL_DISTRO_NAME: 'Ubuntu', WAYLAND_DISPLAY: 'w' }))).toEqual(found);
   expect(await clipboardPicture({ ...place({ DISPLAY: ':0' }), env: { PATH: '/nowhere', DISPLAY: ':0' } })).toBeNull();
 });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { plainGuard, type Secret } from '../../../src/kernel/secrets/known-secrets.js';
-import { openKeyring } from '../../../src/kernel/secrets/keyring.js';
+import { openInBrowser, openKeyring } from '../../../src/kernel/secrets/keyring.js';
 import { keptNames, openStoredKeys, type StoredKeys } from '../../../src/kernel/secrets/stored-keys.js';
 import { builtInPresets, findKey, resolveProvider } from '../../../src/kernel/providers/catalog.js';
 import { storedKeys } from './stored.js';
@@ -138,4 +138,53 @@ test('a guard that was made before hides a key that is entered later, also in th
     JSON.stringify({ a: masked }),
   ]);
   expect(stream.add(key.slice(0, 9)) + stream.add(`${key.slice(9)} `) + stream.end()).toBe(`${masked} `);
+});
+
+/** A double of security(1) of macOS, which keeps one password in a folder and prints what the real one prints. */
+function securityDouble(at: string): string {
+  const missing = 'security: SecKeychainSearchCopyNext: The specified item could not be found in the keychain.';
+  return `#!/bin/sh
+echo "$@" >>${at}/args
+case $1 in
+  -i)
+    while read -r command rest; do
+      echo "$command $rest" >>${at}/commands
+      case $command in
+        add-generic-password) eval "set -- $rest"; while [ $# -gt 0 ]; do [ "$1" = -w ] && printf %s "$2" >${at}/kept; shift; done ;;
+        *) echo "security: unknown command" >&2 ;;
+      esac
+    done ;;
+  find-generic-password) if [ -e ${at}/kept ]; then cat ${at}/kept; echo; else echo "${missing}" >&2; exit 44; fi ;;
+  delete-generic-password) if [ -e ${at}/kept ]; then rm ${at}/kept; echo "password has been deleted." >&2; else echo "${missing}" >&2; exit 44; fi ;;
+esac
+`;
+}
+
+test('the keychain of macOS keeps a key, which is in no argument', async () => {
+  const at = folder();
+  writeFileSync(join(at, 'security'), securityDouble(at), { mode: 0o755 });
+  const keyring = openKeyring({ PATH: `${at}:${process.env['PATH'] ?? ''}`, HOME: at }, 'darwin');
+  const odd = 'a "quoted" key\\ $HOME';
+  expect(await keyring.read('xai')).toEqual({ key: null });
+  expect(await keyring.remove('xai')).toBeNull();
+  expect(await keyring.write('xai', odd)).toBeNull();
+  expect(readFileSync(join(at, 'args'), 'utf8')).not.toContain('quoted');
+  expect(readFileSync(join(at, 'commands'), 'utf8')).toMatch(/^add-generic-password -U -s agent-shell -a "xai" -w "a /);
+  expect([await keyring.remove('xai'), await keyring.read('xai')]).toEqual([null, { key: null }]);
+});
+
+test.each([
+  ['darwin', {}, 'open', 'https://a.example/?b=1&c=2'],
+  ['linux', { DISPLAY: ':0' }, 'xdg-open', 'https://a.example/?b=1&c=2'],
+  ['linux', { WSL_DISTRO_NAME: 'Ubuntu' }, 'wslview', 'https://a.example/?b=1&c=2'],
+  ['linux', { WSL_DISTRO_NAME: 'Ubuntu' }, 'rundll32.exe', 'url.dll,FileProtocolHandler https://a.example/?b=1&c=2'],
+  ['linux', {}, 'xdg-open', null],
+] as const)('on %s with %j a page is opened by %s', async (platform, env, name, args) => {
+  const at = folder();
+  writeFileSync(join(at, name), `#!/bin/sh\necho "$@" >${at}/new\nmv ${at}/new ${at}/args\n`, { mode: 0o755 });
+  expect(
+    await openInBrowser('https://a.example/?b=1&c=2', { PATH: `${at}:/usr/bin:/bin`, HOME: at, ...env }, platform),
+  ).toBe(args !== null);
+  if (args !== null) await expect.poll(() => existsSync(join(at, 'args'))).toBe(true);
+  expect(existsSync(join(at, 'args')) ? readFileSync(join(at, 'args'), 'utf8') : null).toBe(args && `${args}\n`);
 });

@@ -449,13 +449,14 @@ test('/copy sends the last answer or one of its code blocks to the clipboard, an
 });
 
 test.each([
-  [true, [], "was copied to tmux's paste buffer"],
-  [false, ['make\\n'], 'was sent to the clipboard of the terminal'],
-])('/copy inside tmux gives the text to tmux (%s), else to the terminal', async (takes, sequences, said) => {
+  ['tmux', [], "was copied to tmux's paste buffer"],
+  ['system', [], 'was copied to the clipboard.'],
+  [null, ['make\\n'], 'was sent to the clipboard of the terminal'],
+] as const)('/copy gives the text to tmux or the system (%s), else to the terminal', async (takes, sequences, said) => {
   const kept: string[] = [];
   const harness = openRepl({
     session: createFakeSession([{ ...assistant('make\\n'), seq: 1, createdAt: 0 }]),
-    keepInTmux: async (text) => {
+    keepText: async (text) => {
       kept.push(text);
       return takes;
     },
