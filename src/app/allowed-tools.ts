@@ -1,6 +1,7 @@
 import { CliError, exit } from '../kernel/console/command.js';
 import type { Rule, RuleList } from '../kernel/core/policy.js';
 import type { Registry } from '../kernel/core/tool.js';
+import { splitPatterns } from '../kernel/core/tool-patterns.js';
 import { type ReadRule, readClaudeRule } from './claude-rules.js';
 import { refusedAllow } from '../kernel/permissions/rules.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
@@ -78,23 +79,6 @@ function notice(option: string, pattern: string, problem: string): Notice {
 /** Tools of MCP servers are not known before they are searched for. */
 function missing({ tool = '' }: Rule, registry: Registry): string | null {
   return registry.get(tool) || tool.startsWith('mcp__') ? null : `there is no tool ${tool} here`;
-}
-
-/** Splits at commas and spaces that stand outside of brackets. */
-function splitPatterns(text: string): readonly string[] {
-  const found: string[] = [];
-  let current = '';
-  let depth = 0;
-  for (const char of text) {
-    if (char === '(') depth++;
-    if (char === ')') depth = Math.max(0, depth - 1);
-    if (depth > 0 || !/[\s,]/.test(char)) current += char;
-    else {
-      found.push(current);
-      current = '';
-    }
-  }
-  return [...found, current].filter((pattern) => pattern !== '');
 }
 
 /** An invalid pattern allows nothing. In a list that stops calls it is an error, for its lack of effect would go unnoticed. */

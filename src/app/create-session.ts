@@ -202,7 +202,7 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
   const session = createSession({
     record: recordOf(run, opened, row, { opening: [...opening, ...line], notes }),
     model,
-    models: { ...modelFacts(run, () => session.events()), forRole: roleModels.forRole },
+    models: { ...modelFacts(run, () => session.events()), ...otherModels(roleModels) },
     connect: models.open,
     tools: sessionTools(run, { choice, isNew, session: () => session, openModel: open, roleModels, records }),
     limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
@@ -239,6 +239,10 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
       });
     },
   };
+}
+
+function otherModels({ forRole, forTurn }: RoleModels): Pick<SessionParts['models'], 'forRole' | 'forTurn'> {
+  return { forRole, forTurn };
 }
 
 function roleModelsOf(
@@ -365,7 +369,7 @@ async function recordMode(run: Run, session: Session): Promise<void> {
 function modelFacts(
   { policy, spend, settings, parts }: Run,
   events: () => readonly Event[],
-): Omit<SessionParts['models'], 'forRole'> {
+): Omit<SessionParts['models'], 'forRole' | 'forTurn'> {
   const { models } = settings.config.provider;
   return {
     planning: () => policy.planning(),
@@ -429,6 +433,11 @@ function sessionTools(
     ...(hooks ? { hooks } : {}),
     registry,
     policy: { ...run.policy, record: (events) => modeChange(run, events) },
+    choose: async (whole, choice) => (await loadRules()).chosenRegistry(whole, choice),
+    allowing: async (patterns) => {
+      const { rules, problems } = (await loadRules()).readTurnRules(settings, patterns);
+      return { policy: policyElsewhere(run.policy, settings, rules), problems };
+    },
     news: (events) => parts.news(events),
     fileNotes: createFileNotes(instructionPlace(settings), (message) => {
       session().notify({ level: 'warn', code: 'context_file', message });

@@ -91,12 +91,13 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
 }
 
 /** Returns a policy for calls in another directory, as free as `policy` is at the time of each call. Its rules are the
- * same; where edits in the project are accepted, those in that directory are. */
-export function policyElsewhere(policy: SwitchablePolicy, settings: PolicySource): Policy {
+ * same; where edits in the project are accepted, those in that directory are. `allow`: rules beside those of `policy`. */
+export function policyElsewhere(policy: SwitchablePolicy, settings: PolicySource, allow: readonly Rule[] = []): Policy {
   let key = '';
   let opened: LoadedOnce<Policy> | null = null;
   const current = (): LoadedOnce<Policy> => {
-    const rules = policy.acceptsEdits() ? withEdits(policy.rules(), settings) : policy.rules();
+    const own = policy.acceptsEdits() ? withEdits(policy.rules(), settings) : policy.rules();
+    const rules = allow.length === 0 ? own : { ...own, allow: [...own.allow, ...allow] };
     const now = { approval: policy.mode(), rules, planning: policy.planning(), sandbox: policy.sandbox() };
     const text = JSON.stringify([now, settings.directories.list()]);
     if (opened === null || text !== key) opened = loadOnce(() => loadPolicy(settings, now));

@@ -1,10 +1,12 @@
-import type { ReadyModel } from '../kernel/agent/dependencies.js';
+import type { ModelDeps, ReadyModel } from '../kernel/agent/dependencies.js';
 import type { RoleChoices } from '../kernel/console/command.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
 import type { ModelRole } from '../kernel/core/model-names.js';
 import type { ModelRef } from '../kernel/core/projection.js';
+import { loadOnce } from '../kernel/core/runtime.js';
 import { choiceOf, type ModelChoice, type ProviderSource, resolveModel } from './model-resolution.js';
 import type { OpenedModel } from './open-model.js';
+import { loadRules } from './open-policy.js';
 
 /** Returns the models of roles that count in a run: those of the settings, until `/model` changes them. */
 export function createRoleChoices({ provider }: Settings['config']): RoleChoices {
@@ -22,6 +24,8 @@ export function createRoleChoices({ provider }: Settings['config']): RoleChoices
 export interface RoleModels {
   /** Returns null where no model is named for the role, and where it cannot be used, which `notify` says once. */
   readonly forRole: (role: ModelRole, current: ModelRef) => Promise<ReadyModel | null>;
+  /** Opens the first of these models that can be used; a sentence says why none can. */
+  readonly forTurn: NonNullable<ModelDeps['forTurn']>;
   readonly close: () => void;
 }
 
@@ -33,6 +37,7 @@ export function openRoleModels(
   notify: (notice: Notice) => void,
 ): RoleModels {
   const opened = new Map<string, Promise<(ReadyModel & Pick<OpenedModel, 'close'>) | null>>();
+  const turns = loadOnce(async () => (await loadRules()).openTurnModels(settings, open));
   const openNamed = async (role: ModelRole, name: string, current: ModelRef) => {
     const fail = (problem: string): null => {
       const message = `models.roles.${role}: ${problem}. The model of the session is used.`;
@@ -57,8 +62,12 @@ export function openRoleModels(
       opened.set(key, model);
       return await model;
     },
+    forTurn: async (...asked) => await (await turns.get()).forTurn(...asked),
     close: () => {
       for (const model of opened.values()) void model.then((ready) => ready?.close());
+      void turns.started()?.then((started) => {
+        started.close();
+      });
     },
   };
 }

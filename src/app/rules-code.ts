@@ -2,3 +2,5 @@
 export { readClaudeRule } from './claude-rules.js';
 export { withRunRules } from './allowed-tools.js';
 export { keepRules } from './own-rules.js';
+export { openTurnModels } from './turn-models.js';
+export { chosenRegistry, readTurnRules } from './turn-rules.js';

@@ -4,8 +4,10 @@ import {
   attachmentsOf,
   type Event,
   type EventDraft,
+  type GoalData,
   type HookData,
   knownEvent,
+  type TurnSettingsData,
 } from '../kernel/core/event.js';
 import { isRecord, parseJson } from '../kernel/core/json.js';
 import { redactedText, type TextTrace, traceTexts } from '../kernel/core/text-trace.js';
@@ -195,13 +197,12 @@ function emptied(event: Event): Pick<EventDraft, 'content' | 'data'> | null {
       return { content: placeholder, data: { ...known.data, reasons: [] } };
     case 'hook':
       return { content: placeholder, data: withoutCommand(known.data) };
-    case 'goal': {
-      const { reason: _, ...data } = known.data;
-      const check = data.check === null ? null : placeholder;
-      return { content: placeholder, data: { ...data, condition: placeholder, check } };
-    }
+    case 'goal':
+      return { content: placeholder, data: withoutGoal(known.data) };
     case 'limit':
       return { content: placeholder, data: { ...known.data, message: placeholder } };
+    case 'turn_settings':
+      return { content: placeholder, data: withoutCalls(known.data) };
     case 'agent':
       return { content: placeholder, data: withoutTexts(known.data) };
     case 'base':
@@ -218,6 +219,14 @@ function emptied(event: Event): Pick<EventDraft, 'content' | 'data'> | null {
 /** Keeps of a hook what is no text. */
 function withoutCommand({ event, sha256, exit, duration_ms, decision }: HookData): HookData {
   return { event, command: placeholder, sha256, exit, duration_ms, decision };
+}
+
+function withoutGoal({ reason: _reason, ...data }: GoalData): GoalData {
+  return { ...data, condition: placeholder, check: data.check === null ? null : placeholder };
+}
+
+function withoutCalls({ allow: _allow, ...data }: TurnSettingsData): TurnSettingsData {
+  return data;
 }
 
 /** Keeps of a step of a sub-agent what is no text. */

@@ -221,10 +221,8 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
     case 'rewind':
       return { ...view, todo: [] };
     case 'limit':
-      // The question, or the error that ends the turn, says it.
-      return event.data.state === 'reached'
-        ? view
-        : withItem(view, { type: 'notice', level: 'info', message: event.content });
+    case 'turn_settings':
+      return isSilent(event) ? view : withItem(view, { type: 'notice', level: 'info', message: event.content });
     case 'agent':
     case 'goal':
     case 'undo':
@@ -240,6 +238,11 @@ function messageItem(event: Extract<KnownEvent, { readonly kind: 'user' }>): Tra
   return event.data?.note === true
     ? { type: 'told', seq: event.seq, text: event.content }
     : userItem(event.seq, typedText(event) ?? '', sourceText(event.data?.source));
+}
+
+/** The question, or the error that ends the turn, says that a limit was reached. */
+function isSilent({ kind, data }: Extract<KnownEvent, { readonly kind: 'limit' | 'turn_settings' }>): boolean {
+  return data.state === (kind === 'limit' ? 'reached' : 'ended');
 }
 
 function openCall({ seq, content, data }: Extract<KnownEvent, { readonly kind: 'tool_call' }>): StartedCall {

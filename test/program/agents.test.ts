@@ -488,9 +488,9 @@ test('an agent whose tools are those of Copilot has ours; one without tools is r
   const own = await store.load(String(resultOf(ran.stdout).agent_session_id));
   await store.close();
   expect(own[1]?.content).toBe('glob file_read grep');
-  define(at, 'mapped', 'tools:\n  write: false');
+  define(at, 'none', 'tools: []');
   const checked = await agent(at, ['agents', 'check']);
-  expect(checked.stdout).toContain('mapped.md: tools names no tool, so the agent has none');
+  expect(checked.stdout).toContain('none.md: tools names no tool, so there are none');
   expect(checked.stdout).toContain('finder.md: tools vscode/askQuestions is ignored');
 });
 

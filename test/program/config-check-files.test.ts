@@ -11,8 +11,8 @@ test('config check names unknown tools and ignored fields of agent, command and 
   };
   const head = 'name: x\ndescription: Does x.\ntools: Read, WebFetch, Frobnicate, mcp__server__a, file_*\ncolour: red';
   own('agents/x.md', `---\n${head}\n---\nYou do x.\n`);
-  own('commands/y.md', '---\ndescription: Does y.\nmodel: opus\nallowed-tools: Bash(git *)\n---\nDo y.\n');
-  const skill = 'name: z\ndescription: Does z.\neffort: high\ndisallowed-tools: Bash\nallowed-tools: Read';
+  own('commands/y.md', '---\ndescription: Does y.\nmodel: opus\nhooks: x\nallowed-tools: Bash(git *)\n---\nDo y.\n');
+  const skill = 'name: z\ndescription: Does z.\neffort: turbo\npaths: a\ndisallowed-tools: Bash, Frobnicate';
   own('skills/z/SKILL.md', `---\n${skill}\n---\nDo z.\n`);
   const { code, stdout, stderr } = await agent(at, ['config', 'check']);
   expect([code, stdout]).toEqual([0, expect.stringMatching(/config\.json: ok/)]);
@@ -24,10 +24,10 @@ test('config check names unknown tools and ignored fields of agent, command and 
   ).toEqual([
     'x.md: colour is ignored.',
     'x.md: there is no tool Frobnicate; agent tools lists them.',
-    'y.md: model is ignored.',
-    'SKILL.md: effort, disallowed-tools are ignored.',
-    'y.md: allowed-tools grants nothing; write rules.allow in your settings.',
-    'SKILL.md: allowed-tools grants nothing; write rules.allow in your settings.',
+    'y.md: hooks is ignored.',
+    'SKILL.md: paths is ignored.',
+    'SKILL.md: effort turbo is ignored; write one of none, minimal, low, medium, high, xhigh, max.',
+    'SKILL.md: there is no tool Frobnicate; agent tools lists them.',
   ]);
 });
 
@@ -37,12 +37,12 @@ test('fields of a command and a skill without an effect are named when they are 
     mkdirSync(join(at.home, '.agent', path, '..'), { recursive: true });
     writeFileSync(join(at.home, '.agent', path), text);
   };
-  own('commands/y.md', '---\ndescription: Does y.\nmodel: opus\neffort: high\n---\nDo y.\n');
-  own('skills/z/SKILL.md', '---\nname: z\ndescription: Does z.\ncontext: fork\n---\nDo z.\n');
+  own('commands/y.md', '---\ndescription: Does y.\nhooks: a\npaths: b\n---\nDo y.\n');
+  own('skills/z/SKILL.md', '---\nname: z\ndescription: Does z.\npaths: a\n---\nDo z.\n');
   const notices = async (message: string): Promise<string> => {
     const model = script(at, [{ text: 'Done.' }]);
     return (await agent(at, ['-p', '-m', model, '--output-format', 'stream-json', message])).stdout;
   };
-  expect(await notices('/y')).toContain('/y: model, effort of its file have no effect here.');
-  expect(await notices('/skill:z')).toContain('/skill:z: context of its file has no effect here.');
+  expect(await notices('/y')).toContain('/y: hooks, paths of its file have no effect here.');
+  expect(await notices('/skill:z')).toContain('/skill:z: paths of its file has no effect here.');
 });

@@ -103,7 +103,7 @@ test('a skill is used by hand, and listed with what it asks for', async () => {
     at,
     ['-m', script(at, [{ text: 'Shipped.' }])],
     [
-      ['/skills', 'asks for Bash(*), which has no effect'],
+      ['/skills', 'runs without approval: Bash(*)'],
       ['/skill:ship moon', 'Shipped.'],
     ],
   );

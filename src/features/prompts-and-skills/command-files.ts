@@ -12,10 +12,11 @@ import {
   withVariables,
 } from '../../kernel/config/found-files.js';
 import { markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
+import { readCommandFields, type CommandFields } from './turn-fields.js';
 import { unusedFields } from './unused-fields.js';
 
 /** A command in a Markdown file: what the user types it for is in the file. */
-export interface CommandFile {
+export interface CommandFile extends CommandFields {
   /** `a:b` for the file `a/b.md`, `a-b` for `a b.md`. */
   readonly name: string;
   /** One line. */
@@ -28,8 +29,6 @@ export interface CommandFile {
   readonly bytes: number;
   /** The text below its fields. */
   readonly body: string;
-  /** The tools that it asks for; null for none. They are granted by nothing here. */
-  readonly allowedTools: string | null;
   /** Fields that have no effect here. */
   readonly unused: readonly string[];
 }
@@ -112,7 +111,7 @@ function readCommand(file: FoundFile): CommandFile | string {
     sha256: createHash('sha256').update(found.bytes).digest('hex'),
     bytes: found.bytes.length,
     body: withVariables(place, body),
-    allowedTools: fields.get('allowed-tools') ?? null,
+    ...readCommandFields(fields, 'command'),
     unused: unusedFields(fields),
   };
 }

@@ -15,6 +15,7 @@ import type { Settings } from '../../kernel/console/run-settings.js';
 import { asideNotices, placesHere } from '../../kernel/config/project.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import { type CommandFile, findCommands } from './command-files.js';
+import { turnLines, turnRow } from './turn-fields.js';
 import { unusedLine } from './unused-fields.js';
 
 interface CommandsHere {
@@ -43,11 +44,12 @@ async function findAll(settings: Settings): Promise<CommandsHere> {
 
 function rowOf(command: CommandFile): Readonly<Record<string, unknown>> {
   const { description, argumentHint, unused } = command;
-  return { ...listedFile(command, null), description, argument_hint: argumentHint, unused };
+  return { ...listedFile(command, null), description, argument_hint: argumentHint, ...turnRow(command), unused };
 }
 
-function linesOf({ name, origin, description, path, unused }: CommandFile): readonly string[] {
-  return [`/${name} (${origin}): ${description}`, `  ${path}`, ...unusedLine(unused)];
+function linesOf(command: CommandFile): readonly string[] {
+  const { name, origin, description, path, unused } = command;
+  return [`/${name} (${origin}): ${description}`, `  ${path}`, ...turnLines(command), ...unusedLine(unused)];
 }
 
 const noCommands =

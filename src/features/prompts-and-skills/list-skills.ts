@@ -14,10 +14,12 @@ import type { CheckedFiles } from '../../kernel/console/feature.js';
 import { asideNotices, countingPlaces, placesHere } from '../../kernel/config/project.js';
 import type { CommandHandler } from '../../kernel/console/command.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
+import { namesToCheck } from '../../kernel/console/work-problems.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import { openCommands } from './prompts-and-skills-start.js';
 import type { FoundSkills, Skill } from './read-skills.js';
 import { readSkillText, skillsIn } from './read-skills.js';
+import { turnLines, turnRow } from './turn-fields.js';
 import { unusedLine } from './unused-fields.js';
 import * as texts from './prompt-texts.js';
 
@@ -31,21 +33,15 @@ function skillListing({ skills, shadowed, leftOut, problems, untrusted, aside }:
 }
 
 function skillRow(skill: Skill): Readonly<Record<string, unknown>> {
-  const { description, allowedTools, argumentHint, forModel, forUser, unused } = skill;
+  const { description, argumentHint, forModel, forUser, unused } = skill;
   const who = { for_model: forModel, for_user: forUser };
-  const asks = { allowed_tools: allowedTools, argument_hint: argumentHint };
-  return { ...listedFile(skill, null), description, ...asks, ...who, unused };
+  return { ...listedFile(skill, null), description, ...turnRow(skill), argument_hint: argumentHint, ...who, unused };
 }
 
 function skillLines(skill: Skill): readonly string[] {
-  const { name, description, path, origin, allowedTools, forModel, forUser, unused } = skill;
+  const { name, description, path, origin, forModel, forUser, unused } = skill;
   const who = forModel ? (forUser ? '' : ', only for the model') : ', only by hand';
-  return [
-    `${name} (${origin}${who}): ${description}`,
-    `  ${path}`,
-    ...(allowedTools === null ? [] : [`  asks for ${allowedTools}, which has no effect`]),
-    ...unusedLine(unused),
-  ];
+  return [`${name} (${origin}${who}): ${description}`, `  ${path}`, ...turnLines(skill), ...unusedLine(unused)];
 }
 
 /** `untrusted`: the skills of a project that is not trusted. */
@@ -68,10 +64,13 @@ export async function checkTextFiles(settings: Settings): Promise<CheckedFiles> 
   const ignored = [...commands, ...skills].flatMap(({ path, unused }) =>
     unused.length === 0 ? [] : [`${path}: ${unused.join(', ')} ${unused.length === 1 ? 'is' : 'are'} ignored.`],
   );
-  const asking = [...commands, ...skills].flatMap(({ path, allowedTools }) =>
-    allowedTools === null ? [] : [`${path}: allowed-tools grants nothing; write rules.allow in your settings.`],
+  const unclear = [...commands, ...skills].flatMap((file) =>
+    file.problems.map((problem) => `${file.path}: ${problem}`),
   );
-  return { problems: [...problems, ...ignored, ...asking] };
+  const tools = [...commands, ...skills].flatMap(({ path, turn }) =>
+    namesToCheck(turn).map((name) => ({ path, name })),
+  );
+  return { problems: [...problems, ...ignored, ...unclear], tools };
 }
 
 const noSkills =

@@ -4,4 +4,4 @@ export { expandTemplate } from './expand-template.js';
 export { openKeptHeads } from '../../kernel/config/kept-heads.js';
 export { partsOf, readSkillText, skillsIn } from './read-skills.js';
 export { newSkills, plainMessage, skillMessage, skillsBlock, skillTool } from './use-skill.js';
-export { unusedNotice } from './unused-fields.js';
+export { turnExpansion } from './turn-fields.js';

@@ -6,6 +6,7 @@ import type { Expand } from '../../kernel/core/session-port.js';
 import type { MenuCommand, PromptListing, RunHost, RunPart } from '../../kernel/console/feature.js';
 import type { CommandFile } from './command-files.js';
 import type { SearchedFolder } from '../../kernel/config/found-files.js';
+import { type AgentNames, agentNames } from '../../kernel/console/agent-names-port.js';
 import type { FoundSkills } from './read-skills.js';
 import type { Registry } from '../../kernel/core/tool.js';
 import {
@@ -40,7 +41,11 @@ interface CommandHere extends TrustedHere {
 const startsWithName = /^([/$])([\p{L}\p{N}][\p{L}\p{M}\p{N}_:.-]*)(?:\s+([^]*))?$/u;
 
 /** Looks at the disk each time it is asked: a file that has changed counts at once. */
-export function openCommands(settings: CommandHere, load: LoadTexts): OwnCommands {
+export function openCommands(
+  settings: CommandHere,
+  load: LoadTexts,
+  agents: AgentNames = () => Promise.resolve([]),
+): OwnCommands {
   const taken = new Set(settings.commandNames);
   const find = async (): Promise<readonly CommandFile[]> => {
     const { commandsIn } = await load();
@@ -69,17 +74,15 @@ export function openCommands(settings: CommandHere, load: LoadTexts): OwnCommand
       const name = typed.normalize('NFC');
       const args = given.trim();
       // `$name` is a skill or nothing: `$PATH is too long` is a message.
-      if (sign === '$') return await useSkill(await skills(), `skill:${name}`, { args, isFile, load });
+      if (sign === '$') return await useSkill(await skills(), `skill:${name}`, { args, isFile, load, agents });
       const command = (await find()).find((other) => other.name === name);
-      if (!command) return taken.has(name) ? null : await useSkill(await skills(), name, { args, isFile, load });
-      const { expandTemplate, unusedNotice } = await load();
+      if (!command)
+        return taken.has(name) ? null : await useSkill(await skills(), name, { args, isFile, load, agents });
+      const { expandTemplate, turnExpansion } = await load();
       const expanded = expandTemplate(command.body, { args, isFile });
       if (typeof expanded === 'string') return `/${name} was not sent: ${expanded}`;
-      return {
-        ...expanded,
-        command: { name, args, sha256: command.sha256 },
-        notice: unusedNotice(name, command.unused),
-      };
+      const own = await turnExpansion(name, command, agents);
+      return { ...expanded, ...own, command: { name, args, sha256: command.sha256 } };
     },
   };
 }
@@ -88,21 +91,31 @@ export function openCommands(settings: CommandHere, load: LoadTexts): OwnCommand
 async function useSkill(
   { skills }: FoundSkills,
   name: string,
-  { load, ...use }: { readonly args: string; readonly isFile: (path: string) => boolean; readonly load: LoadTexts },
+  {
+    load,
+    agents,
+    ...use
+  }: {
+    readonly args: string;
+    readonly isFile: (path: string) => boolean;
+    readonly load: LoadTexts;
+    readonly agents: AgentNames;
+  },
 ): ReturnType<Expand> {
   const skill = skills.find((other) => other.forUser && other.name === name.replace(/^skill:/, ''));
   if (!skill) return null;
-  const { skillMessage, readSkillText, unusedNotice } = await load();
+  const { skillMessage, readSkillText, turnExpansion } = await load();
   const written = skillMessage(skill, use);
   if (written === null) return `/${name} was not sent: ${skill.path} cannot be read`;
   if (typeof written === 'string') return `/${name} was not sent: ${written}`;
   const sha256 = readSkillText(skill)?.sha256 ?? '';
-  return { ...written, command: { name, args: use.args, sha256 }, notice: unusedNotice(name, skill.unused) };
+  const own = await turnExpansion(name, skill, agents);
+  return { ...written, ...own, command: { name, args: use.args, sha256 } };
 }
 
 /** Opens what commands in files and skills do in a run. */
-export async function openPromptPart({ settings, options }: RunHost, load: LoadTexts): Promise<RunPart> {
-  const commands = openCommands(settings, load);
+export async function openPromptPart({ settings, options, parts }: RunHost, load: LoadTexts): Promise<RunPart> {
+  const commands = openCommands(settings, load, async () => (await parts.find(agentNames)?.()) ?? []);
   const { skills } = commands;
   let atStart = mayOffer(options.tools) ? await skills() : null;
   const isOffered = atStart?.skills.some(({ forModel }) => forModel) === true;

@@ -21,11 +21,12 @@ import {
 import { type FileHead, type KeptHeads, openKeptHeads } from '../../kernel/config/kept-heads.js';
 import { type FrontMatter, markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
 import type { ProjectPart } from '../../kernel/config/project.js';
+import { readCommandFields, type CommandFields, turnLines } from './turn-fields.js';
 import { unusedFields } from './unused-fields.js';
 
 /** Instructions for one kind of work: a folder with a `SKILL.md`. Source: agentskills.io, "Specification"
  * (2026-08-09). */
-export interface Skill {
+export interface Skill extends CommandFields {
   readonly name: string;
   /** One line: what it does, and when to use it. */
   readonly description: string;
@@ -33,8 +34,6 @@ export interface Skill {
   readonly path: string;
   readonly origin: FileOrigin;
   readonly place: SearchedFolder;
-  /** The tools as written. They grant nothing. */
-  readonly allowedTools: string | null;
   readonly argumentHint: string | null;
   /** `forModel`: the model may use it. `forUser`: the user may use it. */
   readonly forModel: boolean;
@@ -119,7 +118,7 @@ function readSkill({ path, place }: FoundFile, head: FileHead, { problems, leftO
     path,
     origin: place.origin,
     place,
-    allowedTools: shortField(fields, 'allowed-tools'),
+    ...readCommandFields(fields, 'skill'),
     argumentHint: shortField(fields, 'argument-hint'),
     forModel: !isSet(fields, 'disable-model-invocation', 'true'),
     forUser: !isSet(fields, 'user-invocable', 'false'),
@@ -249,13 +248,13 @@ export function partsOf({
 }): readonly ProjectPart[] {
   const found = skillsIn(skills);
   return [
-    ...commandsIn(commands).map(({ path, sha256, bytes, name, description, body }): ProjectPart => ({
+    ...commandsIn(commands).map((command): ProjectPart => ({
       kind: 'commands',
-      path,
-      sha256,
-      bytes,
-      lines: [`command /${name}: ${description}`],
-      runs: runsOf(body),
+      path: command.path,
+      sha256: trustedHash(command.sha256, command),
+      bytes: command.bytes,
+      lines: [`command /${command.name}: ${command.description}`, ...partLines(command)],
+      runs: runsOf(command.body),
     })),
     ...[...found.skills, ...found.shadowed].map((skill): ProjectPart => {
       const whole = hashSkill(skill);
@@ -263,13 +262,26 @@ export function partsOf({
       return {
         kind: 'skills',
         path: skill.path,
-        sha256: whole?.sha256 ?? `unknown ${Math.random()}`,
+        sha256: trustedHash(whole?.sha256 ?? `unknown ${Math.random()}`, skill),
         bytes: whole?.bytes ?? 0,
-        lines: [`skill ${skill.name}: ${skill.description} (${others})`],
+        lines: [`skill ${skill.name}: ${skill.description} (${others})`, ...partLines(skill)],
         runs: runsOf(readSkillText(skill)?.body ?? ''),
       };
     }),
   ];
+}
+
+function partLines(fields: CommandFields): readonly string[] {
+  return turnLines(fields).map((line) => line.trim());
+}
+
+/** Returns the hash that an answer about trust is for. An answer from before files could allow calls does not hold for a
+ * file that does. */
+function trustedHash(sha256: string, { turn: { allow } }: CommandFields): string {
+  if (allow.length === 0) return sha256;
+  return createHash('sha256')
+    .update(`${sha256}\nallows ${JSON.stringify(allow)}`)
+    .digest('hex');
 }
 
 /** The commands in a text that run when it is expanded. */

@@ -1,38 +1,56 @@
 import { recordIn, textIn } from '../../kernel/config/foreign-settings.js';
 import { readFrontMatter } from '../../kernel/config/front-matter.js';
+import { workKeys } from '../../kernel/console/work-fields.js';
+import { isRecord } from '../../kernel/core/json.js';
 
-/** Returns the file of a command, from its description and its text. */
-function commandFile(description: string | null, body: string): string {
+/** The fields of commands that count here, besides the description. */
+const keptKeys: readonly string[] = [...workKeys, 'agent', 'mode', 'subtask', 'context', 'argument-hint'];
+
+/** Returns the file of a command, from its fields and its text. */
+function commandFile(fields: Readonly<Record<string, unknown>>, body: string): string {
   const text = `${body.trim()}\n`;
-  if (description !== null) return `---\ndescription: ${JSON.stringify(description)}\n---\n\n${text}`;
+  const description = textIn(fields['description']);
+  const lines = [
+    ...(description === null ? [] : [`description: ${JSON.stringify(description)}`]),
+    ...keptKeys.flatMap((key) => fieldLine(key, fields[key]) ?? []),
+  ];
+  if (lines.length > 0) return `---\n${lines.join('\n')}\n---\n\n${text}`;
   return text.startsWith('---') ? `---\n---\n\n${text}` : text;
+}
+
+function fieldLine(key: string, value: unknown): string | null {
+  if (Array.isArray(value)) return `${key}: ${value.map(String).join(', ')}`;
+  if (typeof value === 'boolean') return `${key}: ${String(value)}`;
+  if (isRecord(value)) return `${key}: ${JSON.stringify(value)}`;
+  const text = textIn(value);
+  return text === null || text.trim() === '' ? null : `${key}: ${text.replaceAll(/\s+/g, ' ').trim()}`;
 }
 
 /** Makes a command of a command of Gemini CLI, from the fields of its file. Null: it has no prompt. */
 export function fromGeminiFields(fields: Readonly<Record<string, unknown>>): string | null {
   const prompt = textIn(fields['prompt']);
-  return prompt === null ? null : commandFile(textIn(fields['description']), fromGeminiPrompt(prompt));
+  return prompt === null ? null : commandFile(fields, fromGeminiPrompt(prompt));
 }
 
 /** Makes a command of a Markdown file of Qwen Code, which knows the marks of Gemini CLI. */
 export function fromQwenMarkdown(text: string): string {
   if (!/\{\{args\}\}|[!@]\{/.test(text)) return text;
   const { fields, body } = readFrontMatter(text);
-  return commandFile(textIn(fields.get('description')), fromGeminiPrompt(body));
+  return commandFile(Object.fromEntries(fields), fromGeminiPrompt(body));
 }
 
 /** Makes a command of an entry of `command` in `opencode.json`. Null: it has no template. */
 export function fromOpencodeEntry(entry: unknown, resolveFiles: (text: string) => string): string | null {
-  const { template, description } = recordIn(entry);
+  const { template, ...fields } = recordIn(entry);
   const text = textIn(template);
-  return text === null ? null : commandFile(textIn(description), resolveFiles(text));
+  return text === null ? null : commandFile(fields, resolveFiles(text));
 }
 
 /** Makes a command of a prompt file of VS Code: `${input:name}` is what is typed behind the command. */
 export function fromEditorPrompt(text: string): string {
   const { fields, body } = readFrontMatter(text);
   return commandFile(
-    textIn(fields.get('description')),
+    Object.fromEntries(fields),
     body.replaceAll(/\$\{input(?::[^}]*)?\}/g, () => '$ARGUMENTS'),
   );
 }

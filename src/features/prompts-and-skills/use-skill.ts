@@ -2,7 +2,7 @@ import { isError, parseEnvelope } from '../../kernel/core/envelope.js';
 import { createTimeline, type Event, knownEvent } from '../../kernel/core/event.js';
 import { isRecord } from '../../kernel/core/json.js';
 import { didYouMean } from '../../kernel/core/text.js';
-import type { Tool, ToolOutcome } from '../../kernel/core/tool.js';
+import type { Tool, ToolContext, ToolOutcome } from '../../kernel/core/tool.js';
 import { defineTool, failed, succeeded } from '../../kernel/tools/define-tool.js';
 import { oneLine } from '../../kernel/config/front-matter.js';
 import { expandTemplate, type ExpandedTemplate } from './expand-template.js';
@@ -24,7 +24,7 @@ export function skillTool(find: () => Promise<FoundSkills>): Tool {
       additionalProperties: false,
     },
     judge: () => ({ risk: 'read-only', reasons: [] }),
-    async run({ name, arguments: args = '' }, { session }) {
+    async run({ name, arguments: args = '' }, { session, signal }) {
       const skills = (await find()).skills.filter(({ forModel }) => forModel);
       const skill = skills.find((other) => other.name === name);
       const written = skill ? skillMessage(skill, { args, isFile: () => false }) : null;
@@ -35,10 +35,23 @@ export function skillTool(find: () => Promise<FoundSkills>): Tool {
       }
       // A model runs commands by calls of its own, which are seen and judged one by one.
       const literal = written.calls.length > 0 ? plainMessage(skill, args) : written;
-      return loaded(skill, literal?.text([]) ?? '', args, session.events());
+      return await useLoaded(skill, literal?.text([]) ?? '', args, { session, signal });
     },
   });
   return { ...tool, toolset };
+}
+
+/** Uses the settings of a skill for the rest of the turn. Its work is done here, or by a sub-agent. */
+async function useLoaded(
+  skill: Skill,
+  text: string,
+  args: string,
+  { session, signal }: Pick<ToolContext, 'session' | 'signal'>,
+): Promise<ToolOutcome> {
+  const source = { name: `skill:${skill.name}`, sha256: readSkillText(skill)?.sha256 ?? '' };
+  await session.useSettings?.(skill.turn, source);
+  if (skill.delegate === null || !session.runAgent) return loaded(skill, text, args, session.events());
+  return await session.runAgent({ agent: skill.delegate, prompt: text, description: skill.name }, signal);
 }
 
 /** The result of loading a skill. A text that the conversation holds already is not given twice. */

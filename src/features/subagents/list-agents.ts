@@ -14,20 +14,22 @@ import { asideNotices, placesHere, type TrustedHere } from '../../kernel/config/
 import type { CommandHandler } from '../../kernel/console/command.js';
 import type { CheckedFiles } from '../../kernel/console/feature.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
+import { namesToCheck } from '../../kernel/console/work-problems.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import { steerAgents } from './show-agents.js';
+import { problemsOf } from './agent-problems.js';
 import { type AgentRole, agentsIn, findAgents, type FoundAgents } from './roles.js';
 
 /** `usual`: the model of agents whose file names none; null where that is the model of the session. */
 function agentListing(
-  { agents, shadowed, leftOut, problems, untrusted, aside }: AgentsHere,
+  { agents, shadowed, leftOut, untrusted, aside, ...found }: AgentsHere,
   usual: string | null,
 ): Listing {
   const inactive = inactiveFiles({ shadowed, leftOut, untrusted });
   return {
     rows: [...agents.map(agentRow), ...inactive],
     lines: [...agents.flatMap((role) => agentLines(role, usual)), ...inactiveLines(inactive)],
-    problems: [...problems, ...aside.map(({ message }) => message)],
+    problems: [...problemsOf(found), ...aside.map(({ message }) => message)],
   };
 }
 
@@ -65,13 +67,12 @@ async function findRoles(settings: TrustedHere): Promise<AgentsHere> {
 
 /** Returns the mistakes in files of agents, and the tools that they name. */
 export async function checkAgentFiles(settings: TrustedHere): Promise<CheckedFiles> {
-  const { agents, problems } = await findAgents(settings);
-  const tools = agents.flatMap(({ path, name: agent, tools: named, withoutTools }) =>
-    [...(named ?? []), ...withoutTools]
-      .filter((name) => !name.includes('*') && !name.startsWith('mcp__'))
-      .map((name) => ({ path: path ?? agent, name })),
+  const found = await findAgents(settings);
+  const { agents } = found;
+  const tools = agents.flatMap((agent) =>
+    namesToCheck(agent).map((name) => ({ path: agent.path ?? agent.name, name })),
   );
-  return { problems, tools };
+  return { problems: problemsOf(found), tools };
 }
 
 const agentsOf: List = async ({ settings }) => {

@@ -1,11 +1,8 @@
-import { addAll } from '../../kernel/core/lists.js';
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
-import { type EffortLevel, effortLevels } from '../../kernel/core/model-names.js';
-import type { CallTarget } from '../../kernel/core/event.js';
-import type { ApprovalMode, Policy, Verdict } from '../../kernel/core/policy.js';
+import type { EffortLevel } from '../../kernel/core/model-names.js';
+import { type ApprovalMode, onlyReading, type Policy, type Verdict } from '../../kernel/core/policy.js';
 import type { Tool } from '../../kernel/core/tool.js';
-import { isServerPattern, isToolPattern, matchesTool } from '../../kernel/core/tool-patterns.js';
 import { isRecord } from '../../kernel/core/json.js';
 import { didYouMean } from '../../kernel/core/text.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
@@ -22,7 +19,8 @@ import {
 import { type FileHead, type KeptHeads, openKeptHeads } from '../../kernel/config/kept-heads.js';
 import { statsAt } from '../../kernel/disk/path-stats.js';
 import { type FrontMatter, markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
-import { withClaudeNames } from './foreign-tool-names.js';
+import { isChosen } from '../../kernel/tools/chosen-tools.js';
+import { readWorkFields } from '../../kernel/console/work-fields.js';
 import { countingPlaces, type ProjectPart, type TrustedHere } from '../../kernel/config/project.js';
 
 /** Another agent that a model may ask for: who it is and what it may use. */
@@ -71,14 +69,22 @@ export interface FoundAgents {
   readonly shadowed: readonly AgentRole[];
   /** The files that are no agents. */
   readonly leftOut: readonly LeftOutFile[];
-  /** Sentences. */
+  /** Sentences about the files that are no agents. */
   readonly problems: readonly string[];
+  /** The fields of the others: see `problemsOf`. */
+  readonly read: readonly AgentFields[];
+}
+
+/** The fields of an agent, and the file or option that they are from. */
+export interface AgentFields extends Pick<FrontMatter, 'fields'> {
+  readonly path: string;
 }
 
 /** The mistakes that are found while agents are read. */
 interface Mistakes {
   readonly problems: string[];
   readonly leftOut: LeftOutFile[];
+  readonly read: AgentFields[];
 }
 
 const maxBytes = 256 * 1024;
@@ -124,10 +130,10 @@ export function agentsIn(
 ): FoundAgents {
   const agents = new Map<string, AgentRole>();
   const shadowed: AgentRole[] = [];
-  const mistakes: Mistakes = { problems: [], leftOut: [] };
-  const read = agentFiles(places).flatMap((file) => readRole(file, mistakes, heads) ?? []);
+  const mistakes: Mistakes = { problems: [], leftOut: [], read: [] };
+  const found = agentFiles(places).flatMap((file) => readRole(file, mistakes, heads) ?? []);
   heads.save();
-  for (const role of [...givenRoles(given, mistakes), ...read, ...builtIn]) {
+  for (const role of [...givenRoles(given, mistakes), ...found, ...builtIn]) {
     if (!agents.has(role.name)) agents.set(role.name, role);
     else if (role.path !== null) shadowed.push(role);
   }
@@ -172,7 +178,7 @@ function headOf(file: FoundFile): FileHead {
   return { fields: read.fields, opening: oneLine(read.body, 80), problem: null };
 }
 
-function readRole(file: FoundFile, { problems, leftOut }: Mistakes, heads: KeptHeads): AgentRole | null {
+function readRole(file: FoundFile, { problems, leftOut, read }: Mistakes, heads: KeptHeads): AgentRole | null {
   const { path, place } = file;
   const stats = statsAt(path);
   const head = stats && heads.of(path, stats, () => headOf(file));
@@ -190,7 +196,7 @@ function readRole(file: FoundFile, { problems, leftOut }: Mistakes, heads: KeptH
   if (!isAgentName(name)) return leaveOut('has no name in letters, digits, spaces and -');
   if (description === '') return leaveOut('has no description');
   if (opening === '') return leaveOut('has no prompt');
-  addAll(problems, ignored(path, fields));
+  read.push({ path, fields });
   return {
     name: nameIn(place, name),
     description,
@@ -205,28 +211,26 @@ type RoleLimits = Omit<AgentRole, 'name' | 'description' | 'prompt' | 'origin' |
 
 /** Returns the tools, the model and the limits that the fields of an agent name. */
 function limitsOf(fields: FrontMatter['fields']): RoleLimits {
-  const field = (key: string): string => fields.get(key)?.trim() ?? '';
+  const field = (...keys: readonly string[]): string => keys.map((key) => fields.get(key)?.trim()).find(Boolean) ?? '';
+  const { tools, withoutTools, model, inheritsModel, effort } = readWorkFields(fields);
   return {
-    tools: offeredNames(fields.get('tools') ?? '*'),
-    withoutTools: toolNames(field('disallowedTools')).filter(isToolPattern),
-    ...modelOf(field('model')),
-    effort: effortOf(field('effort')),
-    maxTurns: turnsOf(field('maxTurns')),
+    ...{ tools, withoutTools, effort },
+    model: model === null ? null : oneLine(model, 100),
+    ...(inheritsModel ? { inheritsModel } : {}),
+    maxTurns: turnsOf(field('maxTurns', 'max-turns', 'max_turns')),
     skills: listOf(field('skills')),
-    mode: modeOf(field('permissionMode')),
+    mode: modeOf(field('permissionMode', 'permission-mode')),
     memory: memoryScope(field('memory')),
     background: field('background') === 'true',
     isolation: field('isolation') === 'worktree' ? 'worktree' : null,
   };
 }
 
-function modelOf(text: string): Pick<AgentRole, 'model' | 'inheritsModel'> {
-  if (text === 'inherit') return { model: null, inheritsModel: true };
-  return { model: text === '' ? null : oneLine(text, 100) };
-}
-
 /** Reads the agents of `--agents`: objects with the fields of a file, and its text as `prompt`. */
-function givenRoles(agents: Readonly<Record<string, unknown>>, { problems, leftOut }: Mistakes): readonly AgentRole[] {
+function givenRoles(
+  agents: Readonly<Record<string, unknown>>,
+  { problems, leftOut, read }: Mistakes,
+): readonly AgentRole[] {
   return Object.entries(agents).flatMap(([name, agent]): readonly AgentRole[] => {
     const { prompt, ...others } = isRecord(agent) ? agent : {};
     const fields = new Map(Object.entries(others).map(([key, value]) => [key, fieldText(value)]));
@@ -237,7 +241,7 @@ function givenRoles(agents: Readonly<Record<string, unknown>>, { problems, leftO
       leftOut.push({ name, path, origin: 'option', reason });
       return [];
     }
-    addAll(problems, ignored(path, fields));
+    read.push({ path, fields });
     const description = oneLine(fields.get('description') ?? '', maxDescription);
     const text = typeof prompt === 'string' ? prompt.trim() : '';
     return [{ name, description, ...limitsOf(fields), prompt: () => text, origin: 'option', path: null }];
@@ -247,16 +251,6 @@ function givenRoles(agents: Readonly<Record<string, unknown>>, { problems, leftO
 function fieldText(value: unknown): string {
   if (Array.isArray(value)) return value.map(String).join(', ');
   return typeof value === 'string' ? value : JSON.stringify(value);
-}
-
-/** Returns the names in `Read, Bash(git diff:*)`. The parts in brackets are left to the rules of the user. */
-function toolNames(text: string): readonly string[] {
-  return [...new Set(listOf(text.replaceAll(/\([^)]*\)|["']/g, '')).flatMap(withClaudeNames))];
-}
-
-function offeredNames(text: string): readonly string[] | null {
-  const names = toolNames(text);
-  return names.includes('*') ? null : names.filter(isToolPattern);
 }
 
 function listOf(text: string): readonly string[] {
@@ -270,11 +264,7 @@ function turnsOf(text: string): number | null {
 
 const modes: readonly string[] = ['plan', 'dontAsk', 'always', 'mutating', 'dangerous'] satisfies StricterMode[];
 
-function effortOf(text: string): EffortLevel | null {
-  return effortLevels.find((level) => level === text) ?? null;
-}
-
-function modeOf(mode: string): StricterMode | null {
+export function modeOf(mode: string): StricterMode | null {
   return modes.includes(mode) ? (mode as StricterMode) : null;
 }
 
@@ -282,78 +272,10 @@ function memoryScope(text: string): MemoryScope | null {
   return text === 'user' || text === 'project' || text === 'local' ? text : null;
 }
 
-/** `color` is for the screen of another program. */
-const knownKeys: readonly string[] = [
-  ...['name', 'description', 'tools', 'disallowedTools', 'model', 'maxTurns', 'skills', 'permissionMode'],
-  ...['memory', 'color', 'background', 'isolation', 'effort'],
-];
-
-/** The servers that an agent names are those of its session. One that is written out in the file is not started. */
-const serverKeys: readonly string[] = ['mcpServers', 'mcp-servers'];
-
-function ignored(path: string, fields: FrontMatter['fields']): readonly string[] {
-  const mode = fields.get('permissionMode')?.trim() ?? 'default';
-  const others = [...fields.keys()]
-    .filter((key) => !knownKeys.includes(key) && !serverKeys.includes(key))
-    .map((key) => oneLine(key, 40));
-  const writtenOut = serverKeys.filter((key) => fields.has(key) && !/^[\w .,-]+$/.test(fields.get(key) ?? ''));
-  return [
-    ...writtenOut.map((key) => `${path}: the servers in ${key} are not started; add them with agent mcp add.`),
-    ...(others.length > 0 ? [`${path}: ${others.join(', ')} ${others.length === 1 ? 'is' : 'are'} ignored.`] : []),
-    ...(mode !== 'default' && modeOf(mode) === null
-      ? [`${path}: permissionMode ${oneLine(mode, 40)} is ignored; an agent may only be stricter than its session.`]
-      : []),
-    ...unknownEffort(path, fields.get('effort')),
-    ...(fields.has('tools') && toolNames(fields.get('tools') ?? '').length === 0
-      ? [`${path}: tools names no tool, so the agent has none; write a list such as tools: Read, Grep.`]
-      : []),
-    ...unknownValue(path, fields, 'background', ['true', 'false']),
-    ...unknownValue(path, fields, 'isolation', ['worktree']),
-    ...['tools', 'disallowedTools'].flatMap((key) => unclearNames(path, key, fields.get(key) ?? '')),
-  ];
-}
-
-/** Reports a field whose value means nothing. */
-function unknownValue(
-  path: string,
-  fields: FrontMatter['fields'],
-  key: string,
-  values: readonly string[],
-): readonly string[] {
-  const value = fields.get(key)?.trim() ?? '';
-  if (value === '' || values.includes(value)) return [];
-  return [`${path}: ${key} ${oneLine(value, 40)} is ignored; write ${key}: ${values.join(' or ')}.`];
-}
-
-function unknownEffort(path: string, effort: string | undefined): readonly string[] {
-  if (effort === undefined || effortOf(effort.trim()) !== null) return [];
-  return [`${path}: effort ${oneLine(effort, 40)} is ignored; write one of ${effortLevels.join(', ')}.`];
-}
-
-/** Reports the entries of a list of tools that mean something else here, or nothing. */
-function unclearNames(path: string, key: string, text: string): readonly string[] {
-  const unknown = toolNames(text).filter((name) => !isToolPattern(name));
-  const partly = key === 'disallowedTools' ? (text.match(/[\w-]+\([^)]*\)/g) ?? []) : [];
-  return [
-    ...(unknown.length > 0
-      ? [
-          `${path}: ${key} ${oneLine(unknown.join(', '), 100)} ${unknown.length === 1 ? 'is' : 'are'} ignored; ` +
-            'write the name of a tool, mcp__server, mcp__server__tool, or a name with *.',
-        ]
-      : []),
-    ...(partly.length > 0
-      ? [
-          `${path}: ${key} ${oneLine(partly.join(', '), 100)} disables the whole tool; use rules.deny in the ` +
-            'settings for single commands and paths.',
-        ]
-      : []),
-  ];
-}
-
 /** Lists the files of agents of a project. One that cannot be read is no agent, so it needs no trust. */
 export function partsOfAgents(places: readonly SearchedFolder[]): readonly ProjectPart[] {
   return agentFiles(places).flatMap((file): readonly ProjectPart[] => {
-    const role = readRole(file, { problems: [], leftOut: [] }, openKeptHeads(null));
+    const role = readRole(file, { problems: [], leftOut: [], read: [] }, openKeptHeads(null));
     const read = readFile(file);
     if (read === null) return [];
     const tools = role?.tools?.join(', ') ?? 'those of the session';
@@ -370,46 +292,23 @@ const neverTheirs: readonly string[] = ['agent', 'ask_user', 'propose_plan', 'jo
 /** The names that another program has for a tool of ours. */
 type TheirNames = (tool: string) => readonly string[];
 
-/** The tools that an agent has of those of its session. One that names tools of servers has the tools that reach
- * them. */
-export function toolsOf(
-  { tools, withoutTools }: AgentRole,
-  offered: readonly Tool[],
-  theirs: TheirNames,
-): readonly Tool[] {
-  const isNamed = ({ name, otherNames = [] }: Tool, patterns: readonly string[]): boolean =>
-    patterns.some((pattern) => matchesTool(pattern, [name, ...otherNames, ...theirs(name)]));
-  const reaches = ({ toolset }: Tool): boolean => toolset.name === 'mcp' && tools?.some(isServerPattern) === true;
-  return offered.filter(
-    (tool) =>
-      !neverTheirs.includes(tool.name) &&
-      (tools === null || isNamed(tool, tools) || reaches(tool)) &&
-      !isNamed(tool, withoutTools),
-  );
-}
-
-/** Returns true if an agent may call this tool of a server. One that names no tools of servers may call all of them. */
-export function mayReach({ tools, withoutTools }: AgentRole, { name, server }: CallTarget): boolean {
-  const isNamed = (pattern: string): boolean => matchesTool(pattern, [name], [server]);
-  const isListed = tools?.some(isServerPattern) !== true || tools.some(isNamed);
-  return isListed && !withoutTools.some(isNamed);
+/** The tools that an agent has of those of its session. */
+export function toolsOf(role: AgentRole, offered: readonly Tool[], theirs: TheirNames): readonly Tool[] {
+  return offered.filter((tool) => !neverTheirs.includes(tool.name) && isChosen(role, tool, theirs));
 }
 
 /** Puts an agent's own strictness over a policy: nothing is allowed that the session would not allow. */
 export function stricter(policy: Policy, mode: StricterMode | null, agent: string): Policy {
   if (mode === null || mode === 'dangerous' || mode === 'dontAsk') return policy;
+  if (mode === 'plan') return onlyReading(policy, `the agent ${agent} only reads`);
   return {
     ...policy,
     assess: async (...call) => heldBy(mode, agent, await policy.assess(...call)),
   };
 }
 
-function heldBy(mode: 'plan' | 'always' | 'mutating', agent: string, verdict: Verdict): Verdict {
+function heldBy(mode: 'always' | 'mutating', agent: string, verdict: Verdict): Verdict {
   const { risk, decision } = verdict;
-  if (mode === 'plan') {
-    if (risk === 'read-only' || decision === 'deny') return verdict;
-    return { ...verdict, decision: 'deny', reasons: [`the agent ${agent} only reads`, ...verdict.reasons] };
-  }
   if (decision !== 'allow' || (mode === 'mutating' && risk === 'read-only')) return verdict;
   return { ...verdict, decision: 'ask', reasons: [`calls of the agent ${agent} need approval`, ...verdict.reasons] };
 }

@@ -18,10 +18,11 @@ import type { OpenedSession, Settings } from '../../kernel/console/run-settings.
 import { directoryId } from '../../kernel/disk/directory-id.js';
 import { theirNames } from '../../kernel/tools/claude-names.js';
 import { counted, failed, succeeded } from '../../kernel/tools/define-tool.js';
+import { mayReach } from '../../kernel/tools/chosen-tools.js';
 import { createSubsetRegistry } from '../../kernel/tools/registry.js';
 import { trackedAgents } from './agent-log.js';
 import { withMemory } from './agent-memory.js';
-import { type AgentRole, mayReach, stricter, toolsOf } from './roles.js';
+import { type AgentRole, stricter, toolsOf } from './roles.js';
 
 /** A task for an agent. */
 export interface AgentWork {
@@ -204,7 +205,8 @@ async function modelOf(host: AgentHost, role: AgentRole, parent: TurnDeps): Prom
   const { name, model } = role;
   const close = (): void => undefined;
   const own: AgentModel = { ...parent.model(), close };
-  const usual = model === null && role.inheritsModel !== true ? await host.openDefaultModel(own.ref) : null;
+  const isUsual = model === null && role.inheritsModel !== true && parent.hasTurnModel?.() !== true;
+  const usual = isUsual ? await host.openDefaultModel(own.ref) : null;
   if (usual !== null) return { ...usual, close };
   const resolved = model === null ? null : await host.resolveModel(model, own.ref);
   if (resolved === null) {
@@ -286,7 +288,7 @@ interface ChildParts extends Parts {
 async function createChild(host: AgentHost, { parent, call, share, ...parts }: ChildParts): Promise<Session> {
   const { role, opened, model, limits } = parts;
   const place = parts.place ?? inSessionPlace(host, parent);
-  const names = new Set(toolsOf(role, host.registry.list(), theirNames).map(({ name }) => name));
+  const names = new Set(toolsOf(role, parent.tools.registry.list(), theirNames).map(({ name }) => name));
   const registry = createSubsetRegistry(place.registry, {
     offers: (name) => names.has(name),
     reaches: (target) => mayReach(role, target),
@@ -321,6 +323,7 @@ async function createChild(host: AgentHost, { parent, call, share, ...parts }: C
       policy: stricter(policy, role.mode, role.name),
       ...(capture ? { capture } : {}),
       ...(hooks ? { hooks } : {}),
+      ...(parent.tools.choose ? { choose: parent.tools.choose } : {}),
       fileNotes: place.fileNotes((message) => {
         child.notify({ level: 'warn', code: 'context_file', message });
       }),
@@ -336,8 +339,10 @@ async function createChild(host: AgentHost, { parent, call, share, ...parts }: C
 }
 
 /** The directory of the session. */
-function inSessionPlace(host: AgentHost, { tools: { policy, capture } }: TurnDeps): Omit<AgentPlace, 'close'> {
-  const { opening, fileNotes, registry } = host;
+function inSessionPlace(
+  { opening, fileNotes }: AgentHost,
+  { tools: { registry, policy, capture } }: TurnDeps,
+): Omit<AgentPlace, 'close'> {
   return { opening, fileNotes, registry, policy, ...(capture ? { capture } : {}) };
 }
 

@@ -307,7 +307,10 @@ export class SessionAgents implements Agents, RunningAgents {
     return {
       ...elsewhere,
       cwd: made.directory,
-      policy: keptOut(elsewhere.policy, { worktree: made.worktree.path, top }),
+      policy: keptOut(parent.tools.confine?.(elsewhere.policy) ?? elsewhere.policy, {
+        worktree: made.worktree.path,
+        top,
+      }),
       note: placeNote(made, parent.cwd),
     };
   }

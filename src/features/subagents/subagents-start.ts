@@ -7,6 +7,7 @@ import {
   type TrustedHere,
 } from '../../kernel/config/project.js';
 import type { RunHost, RunPart } from '../../kernel/console/feature.js';
+import { agentNames } from '../../kernel/console/agent-names-port.js';
 import { backgroundAgents } from '../../kernel/console/background-agents-port.js';
 import { type AgentDesk, agentDesk } from './agent-parts.js';
 
@@ -28,6 +29,7 @@ export async function openAgentPart({ settings, options, parts, registry }: RunH
       desk.agents.has(session.id) ? await (await loadAgents()).settleAgents(desk, session, end) : end,
   });
   const find = async () => (registry.get('agent') ? (await (await loadRoles()).findAgents(settings)).agents : []);
+  parts.add(agentNames, async () => (await find()).map(({ name }) => name));
   return {
     expand: async (message) =>
       /^[^/$]/.test(message) && registry.get('agent') && /(?:^|[\s(])@/.test(message)

@@ -1,7 +1,9 @@
 import { recordIn, type SettingsFields, textIn } from '../../kernel/config/foreign-settings.js';
 import { readFrontMatter } from '../../kernel/config/front-matter.js';
+import { readWorkFields } from '../../kernel/console/work-fields.js';
+import type { EffortLevel } from '../../kernel/core/model-names.js';
 import { isServerPattern } from '../../kernel/core/tool-patterns.js';
-import { claudeNames } from './foreign-tool-names.js';
+import { claudeNames } from '../../kernel/tools/foreign-tool-names.js';
 
 /** An agent of another program. */
 export interface ForeignAgent {
@@ -12,6 +14,7 @@ export interface ForeignAgent {
   readonly tools: readonly string[] | null;
   readonly withoutTools: readonly string[];
   readonly model: string | null;
+  readonly effort: EffortLevel | null;
   readonly maxTurns: number | null;
   readonly onlyReads: boolean;
 }
@@ -25,13 +28,14 @@ type Read = ForeignAgent | RefusedAgent;
 
 /** Returns the file of an agent. */
 export function agentFile(agent: ForeignAgent): string {
-  const { name, description, prompt, tools, withoutTools, model, maxTurns, onlyReads } = agent;
+  const { name, description, prompt, tools, withoutTools, model, effort, maxTurns, onlyReads } = agent;
   const fields: readonly (readonly [string, string | null])[] = [
     ['name', JSON.stringify(name)],
     ['description', description === null ? null : JSON.stringify(description)],
     ['tools', tools === null ? null : tools.join(', ')],
     ['disallowedTools', withoutTools.length === 0 ? null : withoutTools.join(', ')],
     ['model', model],
+    ['effort', effort],
     ['maxTurns', maxTurns === null ? null : String(maxTurns)],
     ['permissionMode', onlyReads ? 'plan' : null],
   ];
@@ -61,8 +65,14 @@ function listIn(text: string | undefined): readonly string[] | null {
   return names.includes('*') ? null : names.filter((name) => name !== '');
 }
 
+/** Returns the effort of an agent, in the field of its program or behind its model. */
+function effortIn(fields: SettingsFields): EffortLevel | null {
+  const texts = Object.entries(fields).flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : []));
+  return readWorkFields(new Map(texts.map(([key = '', value = '']) => [key, value] as const))).effort;
+}
+
 function modelIn(value: unknown): string | null {
-  const [, model] = /^(?:[\w.-]+\/)?([\w.:-]+)$/.exec(textIn(value)?.trim() ?? '') ?? [];
+  const [, model] = /^(?:[\w.-]+\/)?([\w.:-]+)(?:#\w+)?$/.exec(textIn(value)?.trim() ?? '') ?? [];
   return model === undefined || model === 'inherit' ? null : model;
 }
 
@@ -84,6 +94,7 @@ export function readMarkdownAgent(text: string, fileName: string): Read {
     tools: tools === null ? null : allNames(tools),
     withoutTools: allNames(listIn(fields.get('disallowedTools')) ?? []),
     model: modelIn(fields.get('model')),
+    effort: effortIn(Object.fromEntries(fields)),
     maxTurns: countIn(fields.get('max_turns') ?? fields.get('maxTurns')),
     onlyReads: fields.get('readonly') === 'true' || fields.get('permissionMode') === 'plan',
   };
@@ -100,6 +111,7 @@ export function readCodexAgent(fields: SettingsFields, fileName: string): Read {
     tools: null,
     withoutTools: [],
     model: modelIn(fields['model']),
+    effort: effortIn(fields),
     maxTurns: null,
     onlyReads: fields['sandbox_mode'] === 'read-only',
   };
@@ -132,6 +144,7 @@ export function readOpencodeAgent(fields: SettingsFields, name: string): Read {
       ...denied.names,
     ]),
     model: modelIn(fields['model']),
+    effort: effortIn(fields),
     maxTurns: countIn(fields['steps'] ?? fields['maxSteps']),
     onlyReads: denied.onlyReads,
   };

@@ -141,7 +141,7 @@ export async function openReplSessions(run: Run, choice: SessionChoice): Promise
     rename: naming.rename,
     open: async (next) => {
       const old = current();
-      const other = await createAgentSession(run, { ...next, after: old.session.ref() }, true);
+      const other = await createAgentSession(run, { ...next, after: old.session.ownRef() }, true);
       opened = other;
       other.owner.serve(host);
       await naming.begin(other);

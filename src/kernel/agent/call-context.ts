@@ -48,7 +48,7 @@ function callSession(
   { id, clock, onAnswer }: Required<Pick<CallContext, 'id' | 'clock' | 'onAnswer'>>,
   signal: AbortSignal,
 ): CallSession {
-  const { record, searchWeb, runAgent, mergeAgent, approval } = d;
+  const { record, searchWeb, runAgent, mergeAgent, approval, turnSettings } = d;
   const { putForm } = approval;
   const whileAsking: CallClock['whileAsking'] = (asking) => (clock ? clock.whileAsking(asking) : asking());
   return {
@@ -70,6 +70,7 @@ function callSession(
     ...(runAgent
       ? { runAgent: (order: SubagentRequest, stop: AbortSignal) => runAgent(order, { id, signal: stop, whileAsking }) }
       : {}),
+    ...(turnSettings ? { useSettings: (...given) => turnSettings.add(...given) } : {}),
     ...(mergeAgent
       ? { mergeAgent: (number: number, stop: AbortSignal) => mergeAgent(number, { id, signal: stop, whileAsking }) }
       : {}),

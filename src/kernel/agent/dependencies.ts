@@ -1,5 +1,5 @@
 import type { CallClock } from '../core/call-clock.js';
-import type { Event, UsageData } from '../core/event.js';
+import type { Event, CommandSource, UsageData } from '../core/event.js';
 import type { ChangeCapture } from '../core/file-changes.js';
 import type { Form, FormAnswer } from '../core/form.js';
 import type { AskModel, Hooks, LoadedInstructions } from '../core/hooks.js';
@@ -10,6 +10,7 @@ import type { Fault, Price, Provider } from '../core/provider.js';
 import type { Log, Schedule } from '../core/runtime.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { AgentEvent, QueuedMessage } from '../core/session-port.js';
+import type { ToolChoice, TurnSettings } from '../core/turn-settings.js';
 import type { SubagentRequest, BoundCall, CallSession, Registry, ToolOutcome } from '../core/tool.js';
 import type { Budget } from './budget.js';
 import type { WaitForLimit } from './limit-wait.js';
@@ -45,12 +46,22 @@ interface TurnLimits {
 }
 
 /** The tools of a session and what decides about their calls. */
-interface ToolDeps {
+export interface ToolDeps {
   readonly registry: Registry;
   readonly policy: Policy;
   /** Notes the state of the working directory before the first call of the run that may change something. Never
    * rejects. */
   readonly beforeChanges?: () => Promise<void>;
+  /** Returns the policy with calls that run without approval, written as for `--allowed-tools`, and sentences about
+   * patterns that allow nothing. Absent: none can be allowed. */
+  readonly allowing?: (patterns: readonly string[]) => Promise<{
+    readonly policy: Policy;
+    readonly problems: readonly string[];
+  }>;
+  /** Returns the chosen tools of a catalogue. Absent: none can be left out. */
+  readonly choose?: (whole: Registry, choice: ToolChoice) => Promise<Registry>;
+  /** Puts the limits of the running turn over the policy of another directory. */
+  readonly confine?: (policy: Policy) => Policy;
   /** Absent: the changes that calls make to files are not recorded. */
   readonly capture?: ChangeCapture;
   /** Returns the system prompt as its tools would have it now. Asked after a compaction, which ends the provider's
@@ -107,7 +118,7 @@ export interface FallbackRef extends ModelRef {
 }
 
 /** Facts about models, from the settings and the model table. */
-interface ModelDeps {
+export interface ModelDeps {
   /** Tokens of its context window; null where that is not known. Absent: no window is known. */
   readonly contextWindow?: (ref: ModelRef) => number | null;
   /** Asks the server for the context window of a model; `contextWindow` knows it then. Never rejects. */
@@ -118,6 +129,9 @@ interface ModelDeps {
   /** Returns the model that the settings name for a role, opened; null where they name none or it cannot be used. Never
    * rejects. Absent: they name none. */
   readonly forRole?: (role: 'compaction' | 'title' | 'plan', current: ModelRef) => Promise<ReadyModel | null>;
+  /** Opens the first of these models that can be used, for one turn; a sentence without a full stop says why none can.
+   * Never rejects. Absent: the model stays that of the session. */
+  readonly forTurn?: (names: string, current: ModelRef) => Promise<ReadyModel | string>;
   /** Returns true while the session is in plan mode. Absent: it never is. */
   readonly planning?: () => boolean;
   /** The session is that of a sub-agent. */
@@ -126,6 +140,14 @@ interface ModelDeps {
   readonly price?: (ref: ModelRef) => Price | null;
   /** Returns the cost limit of requests to it; a fault if its price is not known, null if there is no limit. */
   readonly budget?: (ref: ModelRef) => Budget | Fault | null;
+}
+
+/** Takes the settings that files of commands and skills have for a turn. */
+export interface TurnSettingsUse {
+  /** Uses these settings for the turn that begins now, in place of others. */
+  begin(settings: TurnSettings, source: CommandSource): Promise<void>;
+  /** Adds the settings of a skill that the model has loaded, for the rest of the turn. They allow no calls. */
+  add(settings: TurnSettings, source: CommandSource): Promise<void>;
 }
 
 /** The clock, timers, hashes and log file of the program. */
@@ -178,6 +200,8 @@ export interface DispatchDeps {
   readonly runAgent?: (order: SubagentRequest, call: AgentCall) => Promise<ToolOutcome>;
   /** Merges the changes of an agent. Never rejects. */
   readonly mergeAgent?: (number: number, call: AgentCall) => Promise<ToolOutcome>;
+  /** Absent: the settings of the session count in every turn. */
+  readonly turnSettings?: TurnSettingsUse;
 }
 
 /** Everything one turn needs. */
@@ -189,6 +213,8 @@ export interface TurnDeps extends DispatchDeps {
   readonly unknownWindows: Set<string>;
   /** The model of the session, also while another one has stepped in. */
   readonly ownModel: () => ModelRef;
+  /** The file of a command has a model for this turn. Absent: none has. */
+  readonly hasTurnModel?: () => boolean;
   /** Uses the model of plan mode for the next request, or leaves it, as the mode is now. Returns whether it is used.
    * Absent: there is only one model. */
   readonly followPlanMode?: () => Promise<boolean>;

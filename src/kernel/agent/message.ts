@@ -4,6 +4,7 @@ import { addAll } from '../core/lists.js';
 import type { KeptAttachments } from '../core/files/attached-formats.js';
 import type { Expand, Expansion, ExpansionCall, SentBy, TurnEnd } from '../core/session-port.js';
 import type { Denial, MatchedFile } from '../core/tool.js';
+import { firstLine, withoutEnd } from '../core/text.js';
 import { messageData, recordUser } from './attached-files.js';
 import type { TurnDeps } from './dependencies.js';
 import { dispatch, type Dispatched } from './dispatch.js';
@@ -30,19 +31,46 @@ export async function recordMessage(
 ): Promise<TurnEnd | null> {
   const expansion = mayExpand.test(text) ? ((await expand?.(text)) ?? null) : null;
   if (typeof expansion === 'string') return unsent(expansion);
-  if (expansion === null) {
-    await recordUser(d, { content: text, typed: text, ...(source ? { data: { source } } : {}) });
-    return null;
-  }
-  const { notice } = expansion;
+  const from = source ? { source } : {};
+  if (expansion !== null) return await recordExpanded(d, text, expansion, from, signal);
+  await recordUser(d, { content: text, typed: text, ...(source ? { data: from } : {}) });
+  return null;
+}
+
+async function recordExpanded(
+  d: TurnDeps,
+  typed: string,
+  expansion: Expansion,
+  from: Pick<Message, 'source'>,
+  signal: AbortSignal,
+): Promise<TurnEnd | null> {
+  const { notice, command, turn } = expansion;
+  if (command && turn) await d.turnSettings?.begin(turn, { name: command.name, sha256: command.sha256 });
   if (notice) d.emit({ type: 'notice', level: 'info', code: 'command', message: notice });
   const ran = await runCalls(d, expansion, signal);
   if ('status' in ran) return ran;
-  const { outputs, kept } = ran;
-  const from = source ? { source } : {};
-  const data = expansion.command ? { command: expansion.command, ...from } : { typed: text, ...from };
-  await recordUser(d, { content: expansion.text(outputs), typed: text, data, kept });
+  const content = await contentOf(d, expansion, ran.outputs, signal);
+  if (typeof content !== 'string') return content;
+  const data = command ? { command, ...from } : { typed, ...from };
+  await recordUser(d, { content, typed, data, kept: ran.kept });
   return null;
+}
+
+/** Returns the text for the model. Where a sub-agent does the work, it has the report of the sub-agent. */
+async function contentOf(
+  d: TurnDeps,
+  expansion: Expansion,
+  outputs: readonly string[],
+  signal: AbortSignal,
+): Promise<string | TurnEnd> {
+  const { command, delegate } = expansion;
+  const written = expansion.text(outputs);
+  if (delegate === undefined || command === null) return written;
+  const name = `/${command.name} ${command.args}`.trimEnd();
+  const order = { agent: delegate, prompt: written, description: firstLine(name, 60) };
+  const ran = await runCalls(d, { command, calls: [{ name: 'agent', arguments: JSON.stringify(order) }] }, signal);
+  if ('status' in ran) return ran;
+  return `${name}\n\nReport of ${delegate}:\n${withoutEnd(ran.outputs.join('\n'), '\n')}`;
 }
 
 /** The outputs of the calls of a message, and their files. */
@@ -53,7 +81,7 @@ interface CallOutputs {
 
 async function runCalls(
   d: TurnDeps,
-  { command, calls }: Expansion,
+  { command, calls }: Pick<Expansion, 'command' | 'calls'>,
   signal: AbortSignal,
 ): Promise<CallOutputs | TurnEnd> {
   const outputs: string[] = [];

@@ -19,8 +19,9 @@ import { placeOf, type SessionLog, type SessionRow } from '../core/store.js';
 import { firstLine } from '../core/text.js';
 import type { Compacted, CompactionPlan } from './compaction.js';
 import { loadCompaction } from './load-compaction.js';
+import { loadTurnScope } from './load-turn-scope.js';
 import type { OmissionPlan } from './omit-results.js';
-import type { ApprovalDeps, FallbackRef, ReadyModel, TurnDeps } from './dependencies.js';
+import type { ApprovalDeps, FallbackRef, ReadyModel, ToolDeps, TurnDeps, TurnSettingsUse } from './dependencies.js';
 import type { Dispatched } from './dispatch.js';
 import { askAboutPrompt, askHooks, tellBegun, tellFailed, tellWaiting } from './apply-hooks.js';
 import { recordMessage, recordSent, runOwnCall } from './message.js';
@@ -29,7 +30,9 @@ import type { SideQuestionEnd } from './side-question.js';
 import { lastLimit, leaving, type PendingLimit, type WaitForLimit } from './limit-wait.js';
 import { continueTurn, recordWaiting, runTurn } from './turn.js';
 import { createRecorder, type Recorder } from './recorder.js';
+import type { TurnScope } from './turn-scope.js';
 import { missingPart } from '../core/missing-part.js';
+import { isRecord } from '../core/json.js';
 
 /** The store of a session, and its first events. */
 interface RecordOptions {
@@ -68,6 +71,8 @@ export interface SessionParts extends Pick<
 /** A session with everything its owner needs besides the port of its front end. */
 export interface Session extends SessionPort {
   readonly record: Recorder;
+  /** Returns the model of the session, also in a turn that has another one. */
+  ownRef(): ModelRef;
   /** The rules that the user made for the rest of this session; calls of a removed rule need approval again. */
   readonly sessionRules: Map<string, Rule>;
   append(draft: EventDraft): Promise<Event>;
@@ -157,11 +162,15 @@ class LiveSession implements Session {
   /** The model that comes back after the turn, while another one has stepped in. */
   #own: ModelRef | null = null;
   #formsSoFar = 0;
+  /** The settings of turns that have their own; null until a turn has some. */
+  #scope: TurnScope | null = null;
+  readonly #tools: ToolDeps;
 
   constructor(options: SessionParts) {
     const { store, row, restored, opening, begin, notes = [] } = options.record;
     const { host, secrets, interactive } = options;
     this.#options = options;
+    this.#tools = this.#scopedTools(options.tools);
     this.id = row.id;
     this.cwd = row.cwd;
     this.#model = options.model;
@@ -189,12 +198,16 @@ class LiveSession implements Session {
       ...(secrets ? { secrets } : {}),
       begin: async () => {
         await begin?.();
-        if (restored.length === 0) await store.createSession({ ...row, ...placeOf(this.ref()), updatedAt: host.now() });
+        if (restored.length === 0)
+          await store.createSession({ ...row, ...placeOf(this.ownRef()), updatedAt: host.now() });
       },
     });
   }
 
   ref(): ModelRef {
+    return (this.#scope?.model(this.#model) ?? this.#model).ref;
+  }
+  ownRef(): ModelRef {
     return this.#model.ref;
   }
   busy(): boolean {
@@ -249,6 +262,7 @@ class LiveSession implements Session {
       const isFirst = !this.#begun;
       this.#begun = true;
       await tellBegun(this.deps(), isFirst, signal);
+      await this.#resumeSettings('continued');
       return await continueTurn(this.deps(), pending, signal);
     });
     return await this.#ended(end, signal);
@@ -264,6 +278,7 @@ class LiveSession implements Session {
     await this.#recordNotes(told);
     await recordWaiting(this.deps(), before, signal);
     const end = await this.#safely(async () => {
+      await this.#resumeSettings('message');
       const isFirst = !this.#begun;
       this.#begun = true;
       const fault = await askAboutPrompt(this.deps(), text, isFirst, signal);
@@ -292,9 +307,56 @@ class LiveSession implements Session {
       await this.record.append({ kind: 'error', content: message, data: { code, message } });
       await tellFailed(this.deps(), end.fault, signal);
     }
+    await this.#scope?.end(lastLimit(this.events()) === null ? 'ended' : 'kept');
     if (this.#own) await this.#comeBack(this.#own);
     return end;
   }
+
+  /** The tools and the policy of a turn differ from those of the session while it has settings of its own. */
+  #scopedTools(tools: ToolDeps): ToolDeps {
+    const registry = (): ToolDeps['registry'] => this.#scope?.registry() ?? tools.registry;
+    const policy = (): ToolDeps['policy'] => this.#scope?.policy() ?? tools.policy;
+    return {
+      ...tools,
+      get registry() {
+        return registry();
+      },
+      get policy() {
+        return policy();
+      },
+      confine: (given) => this.#scope?.confine(given) ?? given,
+    };
+  }
+
+  async #openScope(): Promise<TurnScope> {
+    const { tools, models } = this.#options;
+    const { TurnScope: Scope } = await loadTurnScope();
+    this.#scope ??= new Scope({
+      record: this.record,
+      tools,
+      models,
+      emit: (event) => {
+        this.#emit(event);
+      },
+      tell: (note) => {
+        this.tell(note);
+      },
+      ownRef: () => this.#own ?? this.ownRef(),
+      ...(this.#options.expand ? { expand: this.#options.expand } : {}),
+    });
+    return this.#scope;
+  }
+
+  async #resumeSettings(why: 'message' | 'continued'): Promise<void> {
+    const last = this.events().findLast(({ kind }) => kind === 'turn_settings');
+    if (!isRecord(last?.data) || last.data.state !== 'set') return;
+    await (await this.#openScope()).resume(why, lastLimit(this.events()) !== null);
+  }
+
+  readonly #turnSettings: TurnSettingsUse = {
+    begin: async (...given) => await (await this.#openScope()).begin(...given),
+    add: async (...given) => await (await this.#openScope()).add(...given),
+  };
 
   /** Returns the source of a message that a user wrote. The messages to an agent come from the model. */
   #sender(sentBy: SentBy | undefined): { readonly source?: MessageSource } {
@@ -311,7 +373,11 @@ class LiveSession implements Session {
 
   /** Continues with another model until the turn has ended. Returns the reason why it cannot, or null. */
   async #stepIn(other: FallbackRef): Promise<string | null> {
-    const own = this.#own ?? this.ref();
+    const own = this.#own ?? this.ownRef();
+    if (this.#scope?.returnsTo(other)) {
+      if (this.#own) await this.#comeBack(own);
+      return null;
+    }
     if (this.#plan !== null) {
       this.#plan = null;
       this.#planFailed = true;
@@ -319,19 +385,25 @@ class LiveSession implements Session {
     }
     const { effort, ...ref } = other;
     try {
-      await this.switchModel(ref);
+      await this.#useModel(ref);
     } catch (error) {
       return error instanceof Error ? error.message : String(error);
     }
     this.#own = own;
+    this.#scope?.leaveModel();
     if (effort !== undefined) this.#model = { ...this.#model, effort };
     return null;
   }
 
+  /** The model of a turn goes before that of plan mode: the user has chosen the command. */
+  #mayUsePlan(): boolean {
+    const hasOwn = (this.#scope?.ownModel() ?? null) !== null;
+    return !this.#planFailed && !hasOwn && this.#options.models.planning?.() === true;
+  }
+
   async #followPlanMode(): Promise<boolean> {
     const { models } = this.#options;
-    const isWanted = !this.#planFailed && models.planning?.() === true;
-    const found = isWanted ? ((await models.forRole?.('plan', this.#own ?? this.ref())) ?? null) : null;
+    const found = this.#mayUsePlan() ? ((await models.forRole?.('plan', this.#own ?? this.ownRef())) ?? null) : null;
     if (found !== null && found.ref !== this.#plan?.ref) {
       const message = `Plan mode uses ${found.ref.provider}/${found.ref.model} (models.roles.plan).`;
       this.notify({ level: 'info', code: 'model_role', message });
@@ -342,7 +414,7 @@ class LiveSession implements Session {
 
   async #comeBack(own: ModelRef): Promise<void> {
     try {
-      await this.switchModel(own);
+      await this.#useModel(own);
     } catch (error) {
       this.#options.host.log({ at: 'model', message: 'the model sent no answer', error: String(error) });
     }
@@ -500,6 +572,11 @@ class LiveSession implements Session {
   }
 
   async switchModel(ref: ModelRef): Promise<void> {
+    await this.#useModel(ref);
+    this.#scope?.leaveModel();
+  }
+
+  async #useModel(ref: ModelRef): Promise<void> {
     this.#model = { provider: await this.#options.connect(ref), ref };
     this.#own = null;
     if (this.events().length === 0) return;
@@ -529,9 +606,9 @@ class LiveSession implements Session {
   }
 
   deps(): TurnDeps {
-    const { tools, models, limits, host, secrets, attachments, waitForLimit } = this.#options;
+    const { models, limits, host, secrets, attachments, waitForLimit } = this.#options;
     return {
-      tools,
+      tools: this.#tools,
       models,
       limits,
       host,
@@ -548,9 +625,11 @@ class LiveSession implements Session {
       },
       askModel: (question, aborted) => requestAnswer(this.deps(), question, aborted),
       askAgent: (question, aborted) => this.#askAgent(question, aborted),
-      model: () => this.#plan ?? this.#model,
+      model: () => this.#plan ?? this.#scope?.model(this.#model) ?? this.#model,
+      ownModel: () => this.#scope?.ownModel() ?? this.#own ?? this.ownRef(),
+      hasTurnModel: () => (this.#scope?.ownModel() ?? null) !== null,
+      turnSettings: this.#turnSettings,
       unknownWindows: this.#unknownWindows,
-      ownModel: () => this.#own ?? this.ref(),
       followPlanMode: () => this.#followPlanMode(),
       role: () => (models.ofAgent ? 'subagent' : models.planning?.() === true ? 'plan' : 'main'),
       approval: this.#approval,

@@ -4,7 +4,8 @@ import { sniffEncoding } from '../disk/text-encoding.js';
 
 /** The fields at the head of a Markdown file, and the text behind them. */
 export interface FrontMatter {
-  /** By key, as text; a list is joined by commas. Keys below other keys are left out. */
+  /** By key, as text; a list is joined by commas. Keys below other keys are left out, except for those of `tools`, which
+   * are `{write: false, bash: true}`. */
   readonly fields: ReadonlyMap<string, string>;
   readonly body: string;
 }
@@ -51,10 +52,25 @@ function fieldsIn(lines: readonly string[]): ReadonlyMap<string, string> {
     const below = lines.slice(at + 1);
     const length = below.findIndex((line) => !belongsAbove(line));
     const own = length < 0 ? below : below.slice(0, length);
-    if (key !== undefined && !fields.has(key)) fields.set(key, key === hintKey ? unquoted(rest) : valueOf(rest, own));
+    if (key !== undefined && !fields.has(key)) fields.set(key, fieldText(key, rest, own));
     at += own.length + 1;
   }
   return fields;
+}
+
+/** opencode switches tools on and off below this key. */
+const mapKey = 'tools';
+
+function fieldText(key: string, rest: string, below: readonly string[]): string {
+  if (key === hintKey) return unquoted(rest);
+  return (key === mapKey && rest.trim() === '' ? mapText(below) : null) ?? valueOf(rest, below);
+}
+
+/** Returns lines of `name: value` as one map; null for other lines. */
+function mapText(below: readonly string[]): string | null {
+  const filled = below.map((line) => line.trim()).filter((line) => line !== '' && !line.startsWith('#'));
+  const isMap = filled.length > 0 && filled.every((line) => /^(?:"[^"]+"|'[^']+'|[\w*.-]+):\s*\S/.test(line));
+  return isMap ? `{${filled.map((line) => line.replace(/\s+#.*$/, '')).join(', ')}}` : null;
 }
 
 /** `Name` is `name`; a key such as `disallowedTools` stays. */

@@ -20,6 +20,8 @@ export interface KeptHeads {
   save(): void;
 }
 
+/** Changes when the same file gives other fields. */
+const form = 2;
 const maxBytes = 8 * 1024 * 1024;
 const maxEntries = 5000;
 
@@ -39,7 +41,7 @@ export function openKeptHeads(cache: string | null): KeptHeads {
   let isNew = false;
   const kept: KeptHeads = {
     of: (path, { mtimeMs, ctimeMs, size, ino }, read) => {
-      const version = [mtimeMs, ctimeMs, size, ino].join(' ');
+      const version = [form, mtimeMs, ctimeMs, size, ino].join(' ');
       const known = heads.get(path);
       if (known?.version === version) return { ...known, fields: new Map(Object.entries(known.fields)) };
       const head = read();

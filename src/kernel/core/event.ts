@@ -337,6 +337,24 @@ interface ModelData {
   readonly base_url?: string;
 }
 
+/** Identifies the file of a command or skill whose settings a turn has. */
+export type CommandSource = Pick<CommandData, 'name' | 'sha256'>;
+
+/** Settings of a turn beside those of its session, which the file of a command or skill has. `set`: they count until
+ * `ended`, which is missing where the program was killed in the turn. */
+export interface TurnSettingsData {
+  readonly state: 'set' | 'ended';
+  readonly command: CommandSource;
+  readonly model?: ModelData;
+  readonly effort?: string;
+  /** Names and patterns of the tools that the turn has. Absent: those of the session. */
+  readonly tools?: readonly string[];
+  readonly without_tools?: readonly string[];
+  readonly only_reads?: true;
+  /** Patterns of calls that run without approval. */
+  readonly allow?: readonly string[];
+}
+
 /** The approval mode, sandbox and limits of the session from here on. A resumed session keeps each value that is
  * stricter than the settings. */
 export interface ModeData {
@@ -521,6 +539,7 @@ export type EventDraft =
   | { readonly kind: 'side_question'; readonly content: string; readonly data: SideQuestionData }
   | { readonly kind: 'model'; readonly content: string; readonly data: ModelData }
   | { readonly kind: 'mode'; readonly content: string; readonly data: ModeData }
+  | { readonly kind: 'turn_settings'; readonly content: string; readonly data: TurnSettingsData }
   | { readonly kind: 'error'; readonly content: string; readonly data: ErrorData }
   | { readonly kind: 'task'; readonly content: string; readonly data: TaskData }
   | { readonly kind: 'hook'; readonly content: string; readonly data: HookData }
@@ -556,6 +575,7 @@ const required: { readonly [K in EventDraft['kind']]: readonly string[] } = {
   side_question: ['question', 'answer'],
   model: ['provider', 'model'],
   mode: ['approval', 'sandbox'],
+  turn_settings: ['state', 'command'],
   error: ['code', 'message'],
   task: ['task_id', 'run_id'],
   hook: ['event', 'command'],

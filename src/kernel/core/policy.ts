@@ -98,6 +98,18 @@ export interface Policy {
   record?(events: readonly Event[]): EventDraft | null;
 }
 
+/** Denies what does more than read. `who`: a sentence without a full stop that says why. */
+export function onlyReading(policy: Policy, who: string): Policy {
+  return {
+    ...policy,
+    assess: async (...call) => {
+      const verdict = await policy.assess(...call);
+      if (verdict.risk === 'read-only' || verdict.decision === 'deny') return verdict;
+      return { ...verdict, decision: 'deny', reasons: [who, ...verdict.reasons] };
+    },
+  };
+}
+
 /** Ends the reason that a command is asked about for no other reason. Its effects, once they are known, say more. */
 export const unlistedReason = 'is not on the list of commands that only read';
 

@@ -203,6 +203,7 @@ class Fold implements Projection {
       case 'side_question':
       case 'model':
       case 'mode':
+      case 'turn_settings':
       case 'error':
       case 'task':
       case 'hook':

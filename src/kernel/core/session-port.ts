@@ -4,6 +4,7 @@ import type { PermissionAnswer, Question } from './policy.js';
 import type { ModelRef } from './projection.js';
 import type { Fault } from './provider.js';
 import type { Denial, Tool } from './tool.js';
+import type { TurnSettings } from './turn-settings.js';
 
 /** The messages of a session to its front ends. `event` is durable: one for each stored row, never merged, dropped or
  * repeated. The others are ephemeral: a slow reader may merge or drop them. */
@@ -95,6 +96,10 @@ export interface Expansion {
   readonly command: CommandData | null;
   /** A sentence for the user. */
   readonly notice?: string | null;
+  /** The settings that the file of the command has for its turn. */
+  readonly turn?: TurnSettings;
+  /** The sub-agent that does the work of the text. The message has its report instead of the text. */
+  readonly delegate?: string;
   /** The calls whose outputs are part of the text, in order. */
   readonly calls: readonly ExpansionCall[];
   /** Returns the text for the model. `outputs`: one for each call. Without a command it begins with the message. */

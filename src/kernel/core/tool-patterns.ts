@@ -49,3 +49,20 @@ export function isServerPattern(pattern: string): boolean {
 export function isToolPattern(text: string): boolean {
   return /^(?:\*|[\p{L}\p{N}_][\p{L}\p{M}\p{N}_.*-]*)$/u.test(text) && !/^mcp_{0,2}$|^mcp__.+__$/.test(text);
 }
+
+/** Splits a list of patterns at commas and spaces that stand outside of brackets. */
+export function splitPatterns(text: string): readonly string[] {
+  const found: string[] = [];
+  let current = '';
+  let depth = 0;
+  for (const char of text) {
+    if (char === '(') depth++;
+    if (char === ')') depth = Math.max(0, depth - 1);
+    if (depth > 0 || !/[\s,]/.test(char)) current += char;
+    else {
+      found.push(current);
+      current = '';
+    }
+  }
+  return [...found, current].filter((pattern) => pattern !== '');
+}

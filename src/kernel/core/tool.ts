@@ -6,6 +6,7 @@ import type {
   Event,
   FileState,
   FolderData,
+  CommandSource,
   ToolCallData,
   ToolSpec,
 } from './event.js';
@@ -14,6 +15,7 @@ import type { Json } from './json.js';
 import type { SearchAnswer, SearchRequest } from './provider.js';
 import type { Effects } from './effects.js';
 import type { StreamMask } from './secrets/guard.js';
+import type { TurnSettings } from './turn-settings.js';
 
 /** The effect of a tool on the world. Policy needs no more to judge a tool it does not know. */
 export type Effect = 'read' | 'write' | 'execute' | 'network';
@@ -197,6 +199,8 @@ export interface CallSession extends SessionView {
   readonly answerForm?: ((question: ServerQuestion) => Promise<HookedForm | null>) | undefined;
   /** Has another agent do a task, in a session of its own. Never rejects. Absent in a session of an agent. */
   readonly runAgent?: ((order: SubagentRequest, signal: AbortSignal) => Promise<ToolOutcome>) | undefined;
+  /** Uses the settings of a skill for the rest of the turn. Absent: the settings of the session stay. */
+  readonly useSettings?: ((settings: TurnSettings, source: CommandSource) => Promise<void>) | undefined;
   /** Merges the changes of an agent, by its number, into the working directory. Never rejects. */
   readonly mergeAgent?: ((number: number, signal: AbortSignal) => Promise<ToolOutcome>) | undefined;
 }

@@ -116,7 +116,7 @@ test('skills are found, also with faults, and what is wrong is said', () => {
     ['quiet', 'by hand', false, true],
     ['er', 'deep', true, true],
   ]);
-  expect(skills[2]?.allowedTools).toBe('Bash(*)');
+  expect(skills[2]?.turn.allow).toEqual(['Bash(*)']);
   expect(shadowed.map(({ description }) => description)).toEqual(['a second']);
   expect(problems).toEqual([
     `${root}/none/SKILL.md has no description and no text; the skill is not loaded.`,

@@ -4,6 +4,7 @@ import { test } from 'vitest';
 import { findCommands } from '../../../src/features/prompts-and-skills/command-files.js';
 import { expandTemplate } from '../../../src/features/prompts-and-skills/expand-template.js';
 import { readSkillText, skillsIn } from '../../../src/features/prompts-and-skills/read-skills.js';
+import { turnRow } from '../../../src/features/prompts-and-skills/turn-fields.js';
 import { expectReadings, formsFolder, type Reading, useOf } from '../../brought-forms.js';
 
 /** Expands a text for the arguments `one two`: returns the commands that run, and the text with their outputs. */
@@ -28,9 +29,18 @@ test('skills in the forms of other programs are read', () => {
     );
     const name = relative(folder, dirname(path));
     if (!skill) return [name, { use: useOf(false, problems), problems }];
-    const { name: called, description, allowedTools, argumentHint, forModel, forUser, unused } = skill;
+    const { name: called, description, argumentHint, forModel, forUser } = skill;
+    const unused = [...skill.unused, ...skill.problems];
     const text = readSkillText(skill);
-    const facts = { name: called, description, allowedTools, argumentHint, forModel, forUser, files: text?.files };
+    const facts = {
+      name: called,
+      description,
+      turn: turnRow(skill),
+      argumentHint,
+      forModel,
+      forUser,
+      files: text?.files,
+    };
     return [name, { use: useOf(true, unused), ...facts, body: expanded(text?.body ?? ''), unused, problems }];
   });
   expectReadings('skills', Object.fromEntries(readings));
@@ -47,8 +57,10 @@ test('commands in the forms of other programs are read', () => {
     const command = found.commands.find((one) => one.path === path);
     const problems = found.leftOut.flatMap((left) => (left.path === path ? [left.reason] : []));
     if (!command) return [form, { use: useOf(false, problems), problems }];
-    const { name, description, argumentHint, unused } = command;
-    return [form, { use: useOf(true, unused), name, description, argumentHint, text: expanded(command.body), unused }];
+    const { name, description, argumentHint } = command;
+    const unused = [...command.unused, ...command.problems];
+    const facts = { name, description, turn: turnRow(command), argumentHint, text: expanded(command.body) };
+    return [form, { use: useOf(true, unused), ...facts, unused }];
   });
   expectReadings('commands', Object.fromEntries(readings));
 });

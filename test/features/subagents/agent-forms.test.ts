@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'vitest';
+import { problemsOf } from '../../../src/features/subagents/agent-problems.js';
 import { agentsIn, toolsOf } from '../../../src/features/subagents/roles.js';
 import { theirNames } from '../../../src/kernel/tools/claude-names.js';
 import { builtinTools } from '../../../src/kernel/tools/builtin.js';
@@ -16,7 +17,7 @@ test('agents in the forms of other programs are read', () => {
   const readings = forms.map((form) => {
     const path = join(folder, form);
     const role = found.agents.find((one) => one.path === path);
-    const problems = found.problems.flatMap((problem) =>
+    const problems = problemsOf(found).flatMap((problem) =>
       problem.startsWith(path) ? [problem.slice(path.length).replace(/^:? /, '')] : [],
     );
     if (!role) return [form, { use: useOf(false, problems), problems }] as const;

@@ -3,15 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Policy, Verdict } from '../../../src/kernel/core/policy.js';
-import {
-  type AgentRole,
-  agentsIn,
-  mayReach,
-  partsOfAgents,
-  stricter,
-  toolsOf,
-} from '../../../src/features/subagents/roles.js';
+import { problemsOf } from '../../../src/features/subagents/agent-problems.js';
+import { type AgentRole, agentsIn, partsOfAgents, stricter, toolsOf } from '../../../src/features/subagents/roles.js';
 import { builtinTools } from '../../../src/kernel/tools/builtin.js';
+import { mayReach } from '../../../src/kernel/tools/chosen-tools.js';
 import { processes, toolOptions } from '../../kernel/tools/workbench.js';
 import { shortServerNames } from '../../../src/kernel/core/tool-patterns.js';
 
@@ -82,7 +77,8 @@ test('stars in the lists of an agent file hold, and an entry that has no meaning
   write('one', 'tools: Read, "mcp__github__*"\ndisallowedTools: mcp__*');
   write('two', 'tools:\n  - Read\n  - mcp__github__*\ndisallowedTools: "*"');
   write('three', 'tools: Read, vscode/askQuestions, mcp__github__\ndisallowedTools: mcp__, Bash(rm *)');
-  const { agents, problems } = agentsIn([{ folder: home, origin: 'user', root: null }]);
+  const found = agentsIn([{ folder: home, origin: 'user', root: null }]);
+  const { agents } = found;
   const lists = agents.flatMap(({ name, tools, withoutTools, path }) => (path ? [[name, tools, withoutTools]] : []));
   expect(lists).toEqual([
     ['one', ['Read', 'mcp__github__*'], ['mcp__*']],
@@ -91,7 +87,7 @@ test('stars in the lists of an agent file hold, and an entry that has no meaning
   ]);
   const path = join(home, 'three.md');
   const forms = 'write the name of a tool, mcp__server, mcp__server__tool, or a name with *.';
-  expect(problems).toEqual([
+  expect(problemsOf(found)).toEqual([
     `${path}: tools vscode/askQuestions, mcp__github__ are ignored; ${forms}`,
     `${path}: disallowedTools mcp__ is ignored; ${forms}`,
     `${path}: disallowedTools Bash(rm *) disables the whole tool; use rules.deny in the settings for single commands and paths.`,

@@ -1,4 +1,4 @@
-import { ourName } from '../../kernel/tools/claude-names.js';
+import { ourName } from './claude-names.js';
 
 /** The names of other programs for tools, as Claude Code names them. Sources: the lists of tools in the documentation of
  * opencode, Gemini CLI, Qwen Code, VS Code (code.visualstudio.com/docs/copilot/chat/chat-tools) and GitHub Copilot
