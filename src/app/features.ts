@@ -16,6 +16,7 @@ import { ownShellFeature } from '../features/own-shell/own-shell-feature.js';
 import { outputStyles } from '../features/output-styles/output-styles-feature.js';
 import { promptStash } from '../features/prompt-stash/prompt-stash-feature.js';
 import { promptsAndSkills } from '../features/prompts-and-skills/prompts-and-skills-feature.js';
+import { provenance } from '../features/provenance/provenance-feature.js';
 import { review } from '../features/review/review-feature.js';
 import { scheduledTasks } from '../features/scheduled-tasks/scheduled-tasks-feature.js';
 import { sideQuestion } from '../features/side-question/side-question-feature.js';
@@ -53,6 +54,7 @@ export const features: readonly Feature[] = [
   plugins,
   outputStyles,
   review,
+  provenance,
   worktrees,
   historyImport,
   teamStore,

@@ -127,7 +127,7 @@ const callText = `CASE e.kind WHEN 'tool_call' THEN json_extract(e.data_json, '$
   WHEN 'tool_result' THEN iif(e.id IN (SELECT id FROM events WHERE kind = 'tool_result'
     AND instr(data_json, '"changes"') > 0), json_extract(e.data_json, '$.changes'), NULL) END`;
 /** An event of a session says that it was brought in, and from where. */
-const broughtIn = `SELECT session_id FROM events WHERE ${isFound} AND ${foundAs} = '${foundKinds['import']}'`;
+export const broughtIn = `SELECT session_id FROM events WHERE ${isFound} AND ${foundAs} = '${foundKinds['import']}'`;
 
 function cameFrom(from: readonly string[]): Condition {
   const others = from.filter((name) => name !== 'agent');

@@ -30,12 +30,19 @@ import { createRegistry } from '../../../src/kernel/tools/registry.js';
 export type Step = readonly [name: 'file_write' | 'file_edit' | 'bash', args: Readonly<Record<string, unknown>>];
 
 const ref = { provider: 'scripted', api: 'openai-chat', model: 'm' } as const;
-export interface UndoRig {
-  readonly root: string;
+/** A session, and a way to make calls in it in one turn. */
+export interface RiggedSession {
   readonly session: Session;
+  /** Returns the results. `prompt`: the message of the turn. */
+  run(steps: readonly Step[], prompt?: string): Promise<readonly Event[]>;
+}
+
+export interface UndoRig extends RiggedSession {
+  readonly root: string;
   readonly store: Store;
   readonly file: string;
-  run(steps: readonly Step[]): Promise<readonly Event[]>;
+  /** Opens another session in the same directory and the same store. */
+  another(id: string): RiggedSession;
 }
 
 /** A session over real tools, real files and a real database. */
@@ -70,6 +77,20 @@ export async function undoRig(
     maxTimeoutS: 20,
   }))
     registry.register(tool);
+  const another = (id: string): RiggedSession => rigSession({ id, store, registry, place, root, watch });
+  return { root, store, file, another, ...another('s1') };
+}
+
+interface SessionPlace {
+  readonly id: string;
+  readonly store: Store;
+  readonly registry: ReturnType<typeof createRegistry>;
+  readonly place: string;
+  readonly root: string;
+  readonly watch: Partial<ChangeWatchOptions>;
+}
+
+function rigSession({ id, store, registry, place, root, watch }: SessionPlace): RiggedSession {
   const script: (readonly ModelChunk[])[] = [];
   const provider: Provider = {
     async *stream() {
@@ -87,7 +108,7 @@ export async function undoRig(
       restored: [],
       opening: [{ kind: 'system', content: 'S', data: null }],
       row: {
-        id: 's1',
+        id,
         parentId: null,
         cwd: root,
         title: null,
@@ -125,19 +146,16 @@ export async function undoRig(
   });
   let count = 0;
   return {
-    root,
     session,
-    store,
-    file,
-    run: async (steps) => {
+    run: async (steps, prompt = 'go') => {
       const from = session.events().length;
       script.push(
         ...steps.map(([name, args]): readonly ModelChunk[] => [
-          { type: 'tool_call', call: { id: `c${++count}`, name, arguments: JSON.stringify(args) } },
+          { type: 'tool_call', call: { id: `${id}-c${++count}`, name, arguments: JSON.stringify(args) } },
           { type: 'end', stop: 'tool' },
         ]),
       );
-      await session.submit('go');
+      await session.submit(prompt);
       return session
         .events()
         .slice(from)

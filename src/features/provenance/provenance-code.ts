@@ -1,0 +1,3 @@
+// The commands of this feature. They are loaded together, with the first that is used.
+export { blame } from './blame.js';
+export { why } from './why.js';

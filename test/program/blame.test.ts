@@ -1,0 +1,301 @@
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { Place } from '../e2e/program.js';
+import { agent, place, repl, script } from './inside.js';
+
+const call = (name: string, args: unknown) => ({ calls: [{ name, arguments: args }] });
+const edit = (path: string, old_string: string, new_string: string) =>
+  call('file_edit', { path, old_string, new_string });
+const bash = (command: string) => call('bash', { command });
+const done = { text: 'Done.' };
+
+function git(at: Place, ...args: readonly string[]): string {
+  const names = ['-c', 'user.name=Ann', '-c', 'user.email=ann@example.com', '-c', 'commit.gpgsign=false'];
+  return execFileSync('git', [...names, ...args], { cwd: at.work, encoding: 'utf8' }).trim();
+}
+
+/** A committed file of three lines. */
+function repository(): Place {
+  const at = place({ 'a.txt': 'one\ntwo\nthree\n' });
+  git(at, 'init', '-q');
+  git(at, 'add', '-A');
+  git(at, 'commit', '-qm', 'First commit');
+  return at;
+}
+
+async function turn(at: Place, prompt: string, ...turns: readonly object[]): Promise<void> {
+  const model = script(at, [...turns, done]);
+  const ran = await agent(at, ['-p', '-m', model, '--approval', 'never', prompt]);
+  expect(ran).toMatchObject({ code: 0, stdout: 'Done.\n' });
+}
+
+interface Line {
+  readonly line: number;
+  readonly text: string;
+  readonly kind: string;
+  readonly session_id: string | null;
+  readonly seq: number | null;
+  readonly prompt: string | null;
+  readonly commit: string | null;
+}
+
+async function blamed(at: Place, ...args: readonly string[]): Promise<readonly Line[]> {
+  const ran = await agent(at, ['blame', ...args, '--json']);
+  expect(ran).toMatchObject({ code: 0, stderr: '' });
+  return (JSON.parse(ran.stdout) as { readonly lines: readonly Line[] }).lines;
+}
+
+const kinds = (lines: readonly Line[]): readonly string[] => lines.map(({ text, kind }) => `${kind} ${text}`);
+
+test('blame names the call, the command, the edit outside and the commit of each line', async () => {
+  const at = repository();
+  const commit = git(at, 'rev-parse', 'HEAD');
+  await turn(at, 'Change it\nwith care', edit('a.txt', 'two', 'TWO'), bash('echo four >> a.txt && git mv a.txt b.txt'));
+  writeFileSync(join(at.work, 'b.txt'), readFileSync(join(at.work, 'b.txt'), 'utf8').replace('one', 'ONE'));
+  const ran = await agent(at, ['blame', 'b.txt', '--json']);
+  const { file, lines } = JSON.parse(ran.stdout) as { file: string; lines: readonly (Line & { at: unknown })[] };
+  expect(file).toBe('b.txt');
+  const none = { session_id: null, seq: null, turn: null, model: null, approved_by: null, prompt: null, commit: null };
+  const session = lines[1]?.session_id ?? '';
+  expect(session).toMatch(/^[0-9A-Z]{26}$/);
+  const calls = { session_id: session, turn: 1, approved_by: 'mode', prompt: 'Change it', commit: null };
+  const times = { at: expect.any(Number) as unknown, model: expect.stringContaining('script') as unknown };
+  expect(lines).toEqual([
+    { line: 1, text: 'ONE', kind: 'outside', ...none, at: null },
+    { line: 2, text: 'TWO', kind: 'edit', ...calls, ...times, seq: expect.any(Number) as unknown },
+    { line: 3, text: 'three', kind: 'git', ...none, at: expect.any(Number) as unknown, commit },
+    { line: 4, text: 'four', kind: 'command', ...calls, ...times, seq: expect.any(Number) as unknown },
+  ]);
+});
+
+test('some lines are asked for behind the name or with -L, and whole prompts with --prompt', async () => {
+  const at = repository();
+  await turn(at, 'Change it\nwith care', edit('a.txt', 'two', 'TWO'));
+  expect(kinds(await blamed(at, 'a.txt:2'))).toEqual(['edit TWO']);
+  expect(kinds(await blamed(at, 'a.txt:2-3'))).toEqual(['edit TWO', 'git three']);
+  expect(kinds(await blamed(at, 'a.txt', '-L', '1,+2'))).toEqual(['git one', 'edit TWO']);
+  expect(kinds(await blamed(at, 'a.txt', '--since', '1h'))).toEqual(['git one', 'edit TWO', 'git three']);
+  expect(kinds(await blamed(at, 'a.txt', '--since', '2999-01-01'))).toEqual([]);
+  const text = (await agent(at, ['blame', 'a.txt:1-2', '--prompt'])).stdout;
+  expect(text).toMatch(
+    /^[0-9a-f]{12} .*First commit .*1│ one\n01[0-9A-Z]{11}:\d+ .* Change it .*2│ TWO\n {4}> Change it\n {4}> with care\n$/,
+  );
+});
+
+test('wrong files, lines and ranges are errors of use', async () => {
+  const at = repository();
+  writeFileSync(join(at.work, 'new.txt'), 'x\n');
+  writeFileSync(join(at.work, 'binary'), 'a\0b');
+  for (const [args, problem] of [
+    [['new.txt'], 'neither the log nor git has new.txt'],
+    [['gone.txt'], 'gone.txt: it does not exist'],
+    [['binary'], 'binary: it is not a text file'],
+    [['a.txt:9'], 'a.txt has no line 9'],
+    [['a.txt', '-L', '3,2'], '`3,2` is no range of lines'],
+    [['a.txt', '-L', 'x'], '-L: `x` is no range of lines'],
+    [['a.txt', '--json', '--porcelain'], '--json and --porcelain cannot both be'],
+  ] as const) {
+    const ran = await agent(at, ['blame', ...args]);
+    expect([ran.code, ran.stderr.split('\n')[0]]).toEqual([2, `agent: ${problem}`]);
+  }
+});
+
+test('--porcelain is the format of git, and the id of a call is no commit', async () => {
+  const at = repository();
+  await turn(at, 'Change it', edit('a.txt', 'two', 'TWO\nTWO AND A HALF'));
+  const { stdout } = await agent(at, ['blame', 'a.txt', '--porcelain']);
+  const lines = stdout.split('\n');
+  const commit = git(at, 'rev-parse', 'HEAD');
+  const id = /^([0-9a-f]{40}) 2 2 2$/m.exec(stdout)?.[1] ?? '';
+  expect(lines.filter((line) => /^[0-9a-f]{40} /.test(line))).toEqual([
+    `${commit} 1 1 1`,
+    `${id} 2 2 2`,
+    `${id} 3 3`,
+    `${commit} 4 4 1`,
+  ]);
+  expect(lines.filter((line) => line.startsWith('\t'))).toEqual(['\tone', '\tTWO', '\tTWO AND A HALF', '\tthree']);
+  expect(lines.filter((line) => line.startsWith('author ') || line.startsWith('summary '))).toEqual([
+    'author Ann',
+    'summary First commit',
+    expect.stringMatching(/^author .*script/),
+    'summary Change it',
+  ]);
+  expect(() => git(at, 'cat-file', '-e', id)).toThrow();
+  expect((await agent(at, ['blame', 'a.txt', '--porcelain'])).stdout).toBe(stdout);
+});
+
+test('why names the prompt and the calls, and its last line goes there', async () => {
+  const at = repository();
+  await turn(
+    at,
+    'Change it\nwith care',
+    call('file_read', { path: 'a.txt' }),
+    edit('a.txt', 'two', 'TWO'),
+    bash('true'),
+  );
+  const ran = await agent(at, ['why', 'a.txt:2', '--json']);
+  const why = JSON.parse(ran.stdout) as Record<string, unknown> & { readonly resume: string; readonly line: Line };
+  expect(why).toEqual({
+    line: (await blamed(at, 'a.txt:2'))[0],
+    prompt: 'Change it\nwith care',
+    plan: null,
+    calls: [
+      { seq: expect.any(Number) as unknown, name: 'file_read', summary: 'file_read(path="a.txt")' },
+      { seq: why.line.seq, name: 'file_edit', summary: 'file_edit(path="a.txt", old_string="two", new_string="TWO")' },
+    ],
+    resume: expect.stringMatching(new RegExp(`^agent -r ${why.line.session_id} --at \\d+$`)) as unknown,
+  });
+  const text = (await agent(at, ['why', 'a.txt:2'])).stdout;
+  expect(text).toContain(`Go there: ${why.resume}\n`);
+  const there = await agent(at, [
+    ...why.resume.split(' ').slice(1),
+    '-p',
+    '-m',
+    script(at, [done, done, { text: 'Third.' }]),
+    'on',
+  ]);
+  expect(there).toMatchObject({ code: 0, stdout: 'Third.\n' });
+  expect((await agent(at, ['why', 'a.txt'])).code).toBe(2);
+  expect(JSON.parse((await agent(at, ['why', 'a.txt:1', '--json'])).stdout)).toMatchObject({
+    line: { kind: 'git' },
+    prompt: null,
+    plan: null,
+    calls: [],
+    resume: null,
+  });
+});
+
+test('a plan and a todo list are part of the answer', async () => {
+  const at = repository();
+  const items = [{ text: 'Change the line', status: 'active' }];
+  const model = script(at, [call('todo', { items }), edit('a.txt', 'two', 'TWO'), done]);
+  await agent(at, ['-p', '-m', model, '--approval', 'never', '--tools', '+todo', 'Go']);
+  const { stdout } = await agent(at, ['why', 'a.txt:2', '--json']);
+  expect((JSON.parse(stdout) as { readonly plan: string }).plan).toContain('Change the line');
+});
+
+test('an undo gives lines back to those who wrote them, and a redo takes them again', async () => {
+  const at = repository();
+  await turn(at, 'First', edit('a.txt', 'two', 'TWO'));
+  await turn(at, 'Second', edit('a.txt', 'TWO', '2'));
+  await agent(at, ['undo', '--yes']);
+  expect((await blamed(at, 'a.txt')).map(({ text, prompt }) => [text, prompt])).toEqual([
+    ['one', null],
+    ['TWO', 'First'],
+    ['three', null],
+  ]);
+  await agent(at, ['redo', '--yes']);
+  expect((await blamed(at, 'a.txt:2'))[0]).toMatchObject({ text: '2', kind: 'edit', prompt: 'Second' });
+});
+
+test('a line of a redacted call keeps its call and says so', async () => {
+  const at = repository();
+  await turn(at, 'Write the phrase', edit('a.txt', 'two', 'a phrase of several words that should be gone'));
+  const [line] = await blamed(at, 'a.txt:2');
+  expect((await agent(at, ['redact', line?.session_id ?? '', String(line?.seq)])).code).toBe(0);
+  expect(await blamed(at, 'a.txt:2')).toEqual([line]);
+  expect((await agent(at, ['blame', 'a.txt:2'])).stdout).toContain('(redacted)');
+  expect((await agent(at, ['why', 'a.txt:2'])).stdout).toContain('The call was redacted.\n');
+});
+
+test('a file that was renamed outside keeps its authors, by its recorded contents or by git', async () => {
+  const at = repository();
+  await turn(at, 'Change it', edit('a.txt', 'two', 'TWO'));
+  mkdirSync(join(at.work, 'deep'));
+  renameSync(join(at.work, 'a.txt'), join(at.work, 'deep/b.txt'));
+  expect(kinds(await blamed(at, 'deep/b.txt'))).toEqual(['git one', 'edit TWO', 'git three']);
+  git(at, 'add', '-A');
+  git(at, 'commit', '-qm', 'Move it');
+  appendFileSync(join(at.work, 'deep/b.txt'), 'four\n');
+  git(at, 'commit', '-qam', 'Add four');
+  git(at, 'mv', 'deep/b.txt', 'c.txt');
+  git(at, 'commit', '-qm', 'Move it again');
+  expect(kinds(await blamed(at, 'c.txt'))).toEqual(['git one', 'edit TWO', 'git three', 'outside four']);
+});
+
+test('lines of an imported conversation belong to its calls', async () => {
+  const at = repository();
+  const id = '0f0e0d0c-0000-4000-8000-000000000001';
+  const base = {
+    sessionId: id,
+    cwd: at.work,
+    version: '2.1.0',
+    isSidechain: false,
+    timestamp: '2026-01-02T03:04:05.000Z',
+  };
+  const use = {
+    type: 'tool_use',
+    id: 't1',
+    name: 'Edit',
+    input: { file_path: join(at.work, 'a.txt'), old_string: 'two', new_string: 'TWO\nthe new one' },
+  };
+  const entries = [
+    { ...base, type: 'user', uuid: 'u1', parentUuid: null, message: { role: 'user', content: 'Shout it' } },
+    {
+      ...base,
+      type: 'assistant',
+      uuid: 'u2',
+      parentUuid: 'u1',
+      requestId: 'r1',
+      message: {
+        id: 'm1',
+        role: 'assistant',
+        model: 'claude-x',
+        content: [use],
+        stop_reason: 'tool_use',
+        usage: { input_tokens: 1, output_tokens: 1 },
+      },
+    },
+    {
+      ...base,
+      type: 'user',
+      uuid: 'u3',
+      parentUuid: 'u2',
+      message: { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't1', content: 'ok' }] },
+    },
+    {
+      ...base,
+      type: 'assistant',
+      uuid: 'u4',
+      parentUuid: 'u3',
+      requestId: 'r2',
+      message: {
+        id: 'm2',
+        role: 'assistant',
+        model: 'claude-x',
+        content: [{ type: 'text', text: 'Done.' }],
+        stop_reason: 'end_turn',
+        usage: { input_tokens: 1, output_tokens: 1 },
+      },
+    },
+  ];
+  writeFileSync(join(at.work, 'a.txt'), 'one\nTWO\nthe new one\nthree\n');
+  const folder = join(at.home, '.claude/projects/work');
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, `${id}.jsonl`);
+  writeFileSync(file, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''));
+  expect((await agent(at, ['sessions', 'import', '--from', 'claude-code', '--all'])).code).toBe(0);
+  expect((await blamed(at, 'a.txt')).map(({ text, kind, prompt }) => [text, kind, prompt])).toEqual([
+    ['one', 'git', null],
+    ['TWO', 'edit', 'Shout it'],
+    ['the new one', 'edit', 'Shout it'],
+    ['three', 'git', null],
+  ]);
+});
+
+test('/blame shows the page in the REPL', async () => {
+  const at = repository();
+  await turn(at, 'Change it', edit('a.txt', 'two', 'TWO'));
+  const ran = await repl(
+    at,
+    ['-m', 'offline/small-tools'],
+    [
+      ['/blame a.txt', /Change it .*2│ TWO/],
+      ['/blame', 'Name a file: /blame src/main.ts'],
+      ['/blame nothing.txt', 'it does not exist'],
+    ],
+  );
+  expect(ran.code).toBe(0);
+});
