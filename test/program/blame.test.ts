@@ -1,35 +1,9 @@
-import { execFileSync } from 'node:child_process';
 import { appendFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Place } from '../e2e/program.js';
-import { agent, place, repl, script } from './inside.js';
-
-const call = (name: string, args: unknown) => ({ calls: [{ name, arguments: args }] });
-const edit = (path: string, old_string: string, new_string: string) =>
-  call('file_edit', { path, old_string, new_string });
-const bash = (command: string) => call('bash', { command });
-const done = { text: 'Done.' };
-
-function git(at: Place, ...args: readonly string[]): string {
-  const names = ['-c', 'user.name=Ann', '-c', 'user.email=ann@example.com', '-c', 'commit.gpgsign=false'];
-  return execFileSync('git', [...names, ...args], { cwd: at.work, encoding: 'utf8' }).trim();
-}
-
-/** A committed file of three lines. */
-function repository(): Place {
-  const at = place({ 'a.txt': 'one\ntwo\nthree\n' });
-  git(at, 'init', '-q');
-  git(at, 'add', '-A');
-  git(at, 'commit', '-qm', 'First commit');
-  return at;
-}
-
-async function turn(at: Place, prompt: string, ...turns: readonly object[]): Promise<void> {
-  const model = script(at, [...turns, done]);
-  const ran = await agent(at, ['-p', '-m', model, '--approval', 'never', prompt]);
-  expect(ran).toMatchObject({ code: 0, stdout: 'Done.\n' });
-}
+import { agent, repl, script } from './inside.js';
+import { bash, call, done, edit, git, repository, turn } from './provenance-place.js';
 
 interface Line {
   readonly line: number;

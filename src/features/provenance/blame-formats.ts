@@ -60,7 +60,7 @@ const leastTextColumns = 30;
 const fewestPromptColumns = 8;
 
 /** Returns the lines for people: who wrote each block, then its lines. `columns`: the width of the screen; null: long
- * lines stay whole. `prompts`: the whole prompt stands under each block. */
+ * lines stay whole. `prompts`: the whole prompt is shown under each block. */
 export function blameText(
   lines: readonly BlamedLine[],
   { columns, now, prompts }: { readonly columns: number | null; readonly now: number; readonly prompts: boolean },

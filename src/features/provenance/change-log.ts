@@ -85,7 +85,9 @@ export class ChangeLog {
       if (earlier === null) break;
       [name, end] = [earlier.path, earlier.until];
     }
-    return { records, names };
+    // What came after the last call that left exactly these contents is not about them.
+    const last = records.findLastIndex(({ after }) => isContent(after, version.sha256));
+    return { records: last < 0 ? records : records.slice(0, last + 1), names };
   }
 
   /** Finds the name that a file had before it had these contents under the present one: that of a recorded file with

@@ -106,7 +106,7 @@ function serverRows(rows: ServerRows): ChangedFileRows {
   };
 }
 
-/** Returns a path as it stands in JSON. */
+/** Returns a path as JSON writes it. */
 function quoted(path: string): string {
   return JSON.stringify(path);
 }

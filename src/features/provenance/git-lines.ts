@@ -1,5 +1,5 @@
 import { realpathSync } from 'node:fs';
-import { dirname, isAbsolute, join, relative } from 'node:path';
+import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { type GitResult, runGit } from '../../kernel/tools/process/run-git.js';
 import { matchLines, splitLines } from './line-matching.js';
 
@@ -28,7 +28,10 @@ export class Repository {
     this.#env = env;
   }
 
-  async run(args: readonly string[], more?: Readonly<Record<string, string>>): Promise<GitResult> {
+  /** Runs git in the top directory, with the index that a hook of git was given. */
+  async run(args: readonly string[]): Promise<GitResult> {
+    const index = this.#env['GIT_INDEX_FILE'];
+    const more = index === undefined ? {} : { GIT_INDEX_FILE: resolve(this.top, index) };
     return await runGit(this.top, this.#env, ['-c', 'core.quotePath=false', ...args], more);
   }
 
@@ -50,7 +53,7 @@ export class Repository {
     return found.exitCode === 0 && found.output.trim() !== '' ? found.output.trim() : null;
   }
 
-  /** Returns the bytes of a file in a commit; null if the commit does not have it. */
+  /** Returns the bytes of a file in a commit, or in the index for ''; null if it is not there. */
   async file(commit: string, name: string): Promise<Buffer | null> {
     const found = await this.run(['cat-file', 'blob', `${commit}:${name}`]);
     return found.exitCode === 0 ? found.bytes : null;

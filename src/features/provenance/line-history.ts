@@ -106,7 +106,7 @@ class Replay {
     await this.#moveTo(after, author, at, record.diff);
   }
 
-  /** Goes on to the contents that the file has. */
+  /** Continues to the contents that the file has. */
   async end(): Promise<void> {
     const state = { sha256: this.#final.sha256 };
     if (!this.#hasBegun) await this.#begin(state, this.#final.at);
