@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { CliError, type CommandHandler, type CommandLine, exit, type Repl } from '../../kernel/console/command.js';
 import { pointInTime, printJson } from '../../kernel/console/line-output.js';
+import { counted } from '../../kernel/tools/define-tool.js';
 import { type Blame, type BlamedFile, openBlame } from './blame-file.js';
 import { blameText, lineJson, porcelainText } from './blame-formats.js';
 import type { BlamedLine } from './blamed-line.js';
@@ -128,7 +129,7 @@ export async function blamed(work: Blame, { path, name }: AskedLines, cwd: strin
 /** Throws a `CliError` (2) for lines that the file does not have. */
 export function chosenLines({ lines }: BlamedFile, { name, first, last }: AskedLines): readonly BlamedLine[] {
   if (first > Math.max(1, lines.length))
-    throw new CliError(exit.usage, `${name} has no line ${first}`, `It has ${lines.length} lines.`);
+    throw new CliError(exit.usage, `${name} has no line ${first}`, `It has ${counted(lines.length, 'line')}.`);
   return lines.slice(first - 1, last);
 }
 
