@@ -27,6 +27,7 @@ import {
   printJson,
   printJsonArray,
   printListing,
+  progressOn,
 } from '../kernel/console/line-output.js';
 import { findSession } from '../kernel/console/stored-session.js';
 import { loadVerdict } from '../kernel/permissions/shell/load-verdict.js';
@@ -258,13 +259,23 @@ export const verifyRecord: CommandHandler = {
     options: (command) => command.option('--json', 'one JSON object'),
     run: async ({ out, withStore }, [session], options: { readonly json?: boolean }) =>
       await withStore(async ({ records, store }) => {
-        const report = await records.verify(session === undefined ? null : (await findSession(store, session)).id);
-        if (options.json) printJson(out, json(report), 2);
+        const id = session === undefined ? null : (await findSession(store, session)).id;
+        const report = await records.verify(id, progressOn(out, 'Following the chains'));
+        const isWhole = id === null && report.breaks.length === 0;
+        const corrected = isWhole ? await records.checkTotals?.(progressOn(out, 'Comparing the totals')) : [];
+        const totals = corrected ?? [];
+        if (options.json) printJson(out, { ...json(report), totals_corrected: totals }, 2);
         else out.print(text(report));
+        if (totals.length > 0 && !options.json) out.print(`${correctedTotals(totals)}\n`);
         return report.breaks.length === 0 ? exit.done : exit.failed;
       }),
   },
 };
+
+function correctedTotals(ids: readonly string[]): string {
+  const [some, more] = [ids.slice(0, 5).join(', '), ids.length > 5 ? ', …' : ''];
+  return `The totals of ${counted(ids.length, 'session')} did not match the events and were added up again: ${some}${more}.`;
+}
 
 function json({ sessions, events, redacted, breaks, heads }: ChainReport): object {
   return {

@@ -1,6 +1,14 @@
 import { provided } from '../app/features.js';
 import { openSharedRecord } from '../kernel/console/shared-record-port.js';
-import type { SqlAnswer, RecordedCall, Records, SpendingRow } from '../kernel/core/store.js';
+import type {
+  CallTotal,
+  Records,
+  RecordTotals,
+  RequestTotal,
+  Spent,
+  SqlAnswer,
+  TurnTotal,
+} from '../kernel/core/store.js';
 import { CliError, type CommandLine, exit, type Printer, type CommandHandler } from '../kernel/console/command.js';
 import {
   asksTeam,
@@ -10,6 +18,7 @@ import {
   pointInTime,
   printCsv,
   printJson,
+  progressOn,
 } from '../kernel/console/line-output.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 
@@ -66,8 +75,9 @@ async function show({ out, withStore }: CommandLine, options: Options): Promise<
   const since = options.since === undefined ? 0 : pointInTime(options.since, '--since', Date.now());
   return await withStore(async ({ records, settings }) => {
     const scope = { since, ...(options.here ? { cwd: settings.cwd } : {}) };
-    const tools = toolStats(await records.calls(scope));
-    const turns = foldTurns(await records.spending(scope), localDay);
+    const totals = await records.totals(scope, progressOn(out, 'Adding up the record'));
+    const tools = toolStats(totals.calls);
+    const turns = turnStats(totals, localDay);
     if (options.json)
       printJson(
         out,
@@ -98,28 +108,31 @@ function tableRows(
   return Object.entries(tables).flatMap(([table, rows]) => rows.map((row) => ({ table, ...row })));
 }
 
-function toolStats(calls: readonly RecordedCall[]): readonly ToolStats[] {
-  const byTool = new Map<string, RecordedCall[]>();
-  for (const call of calls) {
-    const others = byTool.get(call.tool ?? '?');
-    if (others) others.push(call);
-    else byTool.set(call.tool ?? '?', [call]);
+function toolStats(totals: readonly CallTotal[]): readonly ToolStats[] {
+  const byTool = new Map<string, CallTotal[]>();
+  for (const total of totals) {
+    const others = byTool.get(total.tool ?? '?');
+    if (others) others.push(total);
+    else byTool.set(total.tool ?? '?', [total]);
   }
   return [...byTool]
     .map(([tool, found]): ToolStats => {
-      const ok = found.filter((call) => call.status === 'ok').length;
-      const open = found.filter((call) => call.status === 'open').length;
-      const times = found
-        .flatMap((call) => (call.started && call.durationMs !== null ? [call.durationMs] : []))
-        .sort((a, b) => a - b);
+      const count = (isCounted: (status: string) => boolean): number =>
+        found.reduce((sum, { status, calls }) => sum + (isCounted(status) ? calls : 0), 0);
+      const [calls, ok, open] = [
+        count(() => true),
+        count((status) => status === 'ok'),
+        count((status) => status === 'open'),
+      ];
+      const times = Float64Array.from(found.flatMap(({ durations }) => durations)).sort();
       return {
         tool,
-        calls: found.length,
+        calls,
         ok,
         open,
-        failed: found.length - ok - open,
-        denied: found.filter((call) => /^(permission_denied|denied_by_user)$/.test(call.status)).length,
-        success_rate: found.length === open ? null : ok / (found.length - open),
+        failed: calls - ok - open,
+        denied: count((status) => status === 'permission_denied' || status === 'denied_by_user'),
+        success_rate: calls === open ? null : ok / (calls - open),
         p50_ms: percentile(times, 0.5),
         p95_ms: percentile(times, 0.95),
       };
@@ -204,27 +217,26 @@ export interface TurnStats {
   readonly per_project: readonly (SpendingFigures & { readonly cwd: string })[];
 }
 
-interface Turn {
-  readonly responses: Set<string>;
-  spent: SpendingFigures;
-}
-
 const nothing: SpendingFigures = { requests: 0, input_tokens: 0, output_tokens: 0, cost_usd: 0, unpriced: 0 };
 
-/** Folds the rows. A user turn is a user event and everything up to the next one. */
-export function foldTurns(rows: readonly SpendingRow[], dayOf: (unixMs: number) => string): TurnStats {
-  const turns = turnsOf(rows);
-  const requests = rows.filter((row) => row.kind === 'usage');
-  const depths = turns
-    .map((turn) => turn.responses.size)
-    .filter((size) => size > 0)
-    .sort((a, b) => a - b);
+/** Folds totals. A user turn is a user event and everything up to the next one. */
+export function turnStats(
+  { requests, turns }: Omit<RecordTotals, 'calls'>,
+  dayOf: (unixMs: number) => string,
+): TurnStats {
+  const withTools = turns.filter(({ responses }) => responses > 0);
+  const days = new Map<number, string>();
+  const day = (unixMs: number): string => {
+    const known = days.get(unixMs) ?? dayOf(unixMs);
+    days.set(unixMs, known);
+    return known;
+  };
   return {
-    with_tools: sum(turns.filter((turn) => turn.responses.size > 0)),
-    without_tools: sum(turns.filter((turn) => turn.responses.size === 0)),
-    depth: { p50: percentile(depths, 0.5), p95: percentile(depths, 0.95), most: depths.at(-1) ?? 0 },
-    per_day: grouped(requests, (row) => dayOf(row.createdAt))
-      .map(([day, spent]) => ({ day, ...spent }))
+    with_tools: sum(withTools),
+    without_tools: sum(turns.filter(({ responses }) => responses === 0)),
+    depth: depthOf(withTools),
+    per_day: grouped(requests, (row) => day(row.at))
+      .map(([name, spent]) => ({ day: name, ...spent }))
       .sort((one, other) => one.day.localeCompare(other.day)),
     per_model: byRequests(
       grouped(requests, (row) => `${row.provider ?? '?'}/${row.model ?? '?'}`).map(([model, spent]) => ({
@@ -237,29 +249,26 @@ export function foldTurns(rows: readonly SpendingRow[], dayOf: (unixMs: number) 
   };
 }
 
-function turnsOf(rows: readonly SpendingRow[]): readonly Turn[] {
-  const turns: Turn[] = [];
-  let session = '';
-  let turn: Turn | null = null;
-  for (const row of rows) {
-    if (row.sessionId !== session) turn = null;
-    session = row.sessionId;
-    if (row.kind === 'user') {
-      turn = { responses: new Set(), spent: nothing };
-      turns.push(turn);
-    }
-    if (row.kind === 'tool_call') turn?.responses.add(row.responseId ?? '');
-    if (row.kind === 'usage' && turn) turn.spent = plus(turn.spent, row);
-  }
-  return turns;
+/** The number of responses that asked for tools in a turn, by nearest rank. */
+function depthOf(turns: readonly TurnTotal[]): TurnStats['depth'] {
+  const sorted = [...turns].sort((one, other) => one.responses - other.responses);
+  const all = sorted.reduce((count, total) => count + total.turns, 0);
+  const at = (share: number): number => {
+    let left = Math.max(1, Math.ceil(share * all));
+    return sorted.find((total) => (left -= total.turns) <= 0)?.responses ?? 0;
+  };
+  return { p50: at(0.5), p95: at(0.95), most: sorted.at(-1)?.responses ?? 0 };
 }
 
 function grouped(
-  requests: readonly SpendingRow[],
-  keyOf: (row: SpendingRow) => string,
+  requests: readonly RequestTotal[],
+  keyOf: (row: RequestTotal) => string,
 ): readonly (readonly [string, SpendingFigures])[] {
   const groups = new Map<string, SpendingFigures>();
-  for (const row of requests) groups.set(keyOf(row), plus(groups.get(keyOf(row)) ?? nothing, row));
+  for (const row of requests) {
+    const key = keyOf(row);
+    groups.set(key, plus(groups.get(key) ?? nothing, row));
+  }
   return [...groups];
 }
 
@@ -268,32 +277,23 @@ function byRequests<T extends SpendingFigures>(groups: readonly T[]): readonly T
 }
 
 /** The value below which `share` of the sorted values lie (nearest rank); 0 where there are none. */
-export function percentile(sorted: readonly number[], share: number): number {
+export function percentile(sorted: ArrayLike<number>, share: number): number {
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0;
 }
 
-function plus(spent: SpendingFigures, row: SpendingRow): SpendingFigures {
+function plus(spent: SpendingFigures, row: Spent): SpendingFigures {
   return {
-    requests: spent.requests + 1,
+    requests: spent.requests + row.requests,
     input_tokens: spent.input_tokens + row.inputTokens,
     output_tokens: spent.output_tokens + row.outputTokens,
-    cost_usd: spent.cost_usd + (row.costUsd ?? 0),
-    unpriced: spent.unpriced + (row.costUsd === null ? 1 : 0),
+    cost_usd: spent.cost_usd + row.costUsd,
+    unpriced: spent.unpriced + row.unpriced,
   };
 }
 
-function sum(turns: readonly Turn[]): SpendingFigures & { readonly turns: number } {
-  const all = turns.reduce<SpendingFigures>(
-    (total, { spent }) => ({
-      requests: total.requests + spent.requests,
-      input_tokens: total.input_tokens + spent.input_tokens,
-      output_tokens: total.output_tokens + spent.output_tokens,
-      cost_usd: total.cost_usd + spent.cost_usd,
-      unpriced: total.unpriced + spent.unpriced,
-    }),
-    nothing,
-  );
-  return { turns: turns.length, ...all };
+function sum(totals: readonly TurnTotal[]): SpendingFigures & { readonly turns: number } {
+  const turns = totals.reduce((count, total) => count + total.turns, 0);
+  return { turns, ...totals.reduce((spent, total) => plus(spent, total), nothing) };
 }
 
 interface SqlOptions {

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { exportGuard } from '../../src/kernel/secrets/known-secrets.js';
 import { csvLine } from '../../src/kernel/console/line-output.js';
-import { foldTurns } from '../../src/commands/figures.js';
+import { turnStats } from '../../src/commands/figures.js';
+import { addUp } from '../../src/kernel/store/add-up.js';
 import type { SpendingRow } from '../../src/kernel/core/store.js';
 import { entriesOf } from '../../src/ui/export-entries.js';
 import { entryBlock, markupFor, toHtml } from '../../src/ui/export-html.js';
@@ -302,22 +303,20 @@ test('statistics tell turns with tools from those without, and count depth, days
   });
   const spent = (cost: number | null): SpendingRow =>
     line('usage', { provider: 'a', model: 'm', inputTokens: 10, outputTokens: 2, costUsd: cost });
-  const result = foldTurns(
-    [
-      line('user'),
-      spent(1),
-      line('tool_call', { responseId: 'r1' }),
-      line('tool_call', { responseId: 'r1' }),
-      spent(1),
-      line('tool_call', { responseId: 'r2' }),
-      spent(null),
-      line('user'),
-      spent(0.5),
-      { ...line('user'), sessionId: 't' },
-      { ...spent(0.25), sessionId: 't', cwd: '/q', role: 'plan' },
-    ],
-    () => 'day',
-  );
+  const rows: readonly SpendingRow[] = [
+    line('user'),
+    spent(1),
+    line('tool_call', { responseId: 'r1' }),
+    line('tool_call', { responseId: 'r1' }),
+    spent(1),
+    line('tool_call', { responseId: 'r2' }),
+    spent(null),
+    line('user'),
+    spent(0.5),
+    { ...line('user'), sessionId: 't' },
+    { ...spent(0.25), sessionId: 't', cwd: '/q', role: 'plan' },
+  ];
+  const result = turnStats(addUp([], rows), () => 'day');
   expect(result).toEqual({
     with_tools: { turns: 1, requests: 3, input_tokens: 30, output_tokens: 6, cost_usd: 2, unpriced: 1 },
     without_tools: { turns: 2, requests: 2, input_tokens: 20, output_tokens: 4, cost_usd: 0.75, unpriced: 0 },

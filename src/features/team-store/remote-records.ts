@@ -11,7 +11,7 @@ import type { Event } from '../../kernel/core/event.js';
 import type { StoredEvent, TeamLog } from './team.js';
 import { dataJson, eventOfRow } from '../../kernel/store/event-rows.js';
 import { type ChainRow, eventChecksum, eventDigests, verifySessions } from '../../kernel/store/hash-chain.js';
-import { callOf, fitsFilter, spendingRow } from '../../kernel/store/memory-store.js';
+import { callOf, fitsFilter, spendingRow, totalsOf } from '../../kernel/store/memory-store.js';
 import { sessionOfRow, type StoredSession } from '../../kernel/store/session-rows.js';
 import { isOriginalOnServer } from './question-views.js';
 import type { ServerConnection } from './server-connection.js';
@@ -43,6 +43,12 @@ export function createRemoteRecords(source: Source): Records {
       yield await readCalls(source, filter);
     },
     spending: (scope = {}) => readSpending(source, scope),
+    totals: (scope = {}) =>
+      totalsOf(
+        { calls: (filter = {}) => readCalls(source, filter), spending: (within = {}) => readSpending(source, within) },
+        scope,
+      ),
+    checkTotals: null,
     verify: (sessionId) => verify(source, sessionId),
     redact: async (sessionId, seq, replacement) => {
       const [stored] = await source.log.events(sessionId, seq - 1, 1);

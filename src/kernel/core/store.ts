@@ -184,8 +184,13 @@ export interface Records {
   /** Prompts, tool calls and requests, in order of session and `seq`. Requests of agents stand where their session was
    * waiting for them. */
   spending(scope?: RecordScope): Promise<readonly SpendingRow[]>;
+  /** Calls, turns and requests, added up. `progress` receives the share that is done where that takes long. */
+  totals(scope?: RecordScope, progress?: (share: number) => void): Promise<RecordTotals>;
+  /** Compares the stored totals with the events, and adds up again those that differ. Resolves to the ids of their
+   * sessions. Null: the store keeps no totals. */
+  readonly checkTotals: ((progress: (share: number) => void) => Promise<readonly string[]>) | null;
   /** Follows the hash chain of one session, or of all. */
-  verify(sessionId: string | null): Promise<ChainReport>;
+  verify(sessionId: string | null, progress?: (share: number) => void): Promise<ChainReport>;
   /** Replaces the texts of an event and of its copies in forks, and removes every trace of the old ones. The chain
    * stays whole. Resolves to the number of events changed. */
   redact(sessionId: string, seq: number, replacement: Pick<Event, 'content' | 'data'>): Promise<number>;
@@ -265,6 +270,46 @@ export interface SpendingRow {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly costUsd: number | null;
+}
+
+/** Tool calls with the same tool and outcome. */
+export interface CallTotal {
+  readonly tool: string | null;
+  readonly status: string;
+  readonly calls: number;
+  /** The durations (ms) of those that ran, in any order. */
+  readonly durations: readonly number[];
+}
+
+/** Requests added up; `costUsd` counts the known costs, `unpriced` the requests without one. */
+export interface Spent {
+  readonly requests: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly costUsd: number;
+  readonly unpriced: number;
+}
+
+export interface RequestTotal extends Spent {
+  /** The quarter of an hour in which they were made: its start, Unix ms. */
+  readonly at: number;
+  readonly cwd: string;
+  readonly provider: string | null;
+  readonly model: string | null;
+  readonly role: string | null;
+}
+
+/** User turns with the same number of responses that asked for tools. */
+export interface TurnTotal extends Spent {
+  readonly responses: number;
+  readonly turns: number;
+}
+
+/** The record, added up. The same tool, quarter of an hour or number of responses may occur several times. */
+export interface RecordTotals {
+  readonly calls: readonly CallTotal[];
+  readonly requests: readonly RequestTotal[];
+  readonly turns: readonly TurnTotal[];
 }
 
 /** The first place in a session where the record has changed since it was written. */

@@ -9,12 +9,12 @@ interface CallRow {
   readonly created_at: number;
   readonly cwd: string;
   readonly call_id: string | null;
-  readonly tool: string | null;
+  readonly tool: string | number | null;
   readonly arguments: string | null;
   readonly summary: string | null;
   readonly started: number;
   readonly duration_ms: unknown;
-  readonly status: string;
+  readonly status: string | number;
   readonly decision: string | null;
   readonly decided_by: string | null;
   readonly risk: string | null;
@@ -88,13 +88,28 @@ function nextCalls(
     .all(conditions.flatMap(([, values]) => values));
   const outcomes = outcomeConditions(filter);
   const call = connection.sql<CallRow>(
-    `SELECT session_id, seq, created_at, cwd, call_id, tool, arguments, summary, started, duration_ms, status,
-       decision, decided_by, risk, error
-     FROM v_tool_calls WHERE ${['session_id = ?', 'seq = ?', ...outcomes.map(([text]) => text)].join(' AND ')}`,
+    `SELECT ${callColumns} FROM v_tool_calls WHERE ${['session_id = ?', 'seq = ?', ...outcomes.map(([text]) => text)].join(' AND ')}`,
   );
   const values = outcomes.flatMap(([, given]) => given);
   const rows = places.flatMap(({ session_id: id, seq }) => call.get([id, seq, values].flat()) ?? []);
   return { places, calls: rows.map(callOfRow) };
+}
+
+const callColumns = `session_id, seq, created_at, cwd, call_id, tool, arguments, summary, started, duration_ms, status,
+  decision, decided_by, risk, error`;
+
+/** The calls of a session from the event `from` on, before the event `end`. */
+export function callsBetween(
+  { sql }: Connection,
+  sessionId: string,
+  from: number,
+  end: number,
+): readonly RecordedCall[] {
+  return sql<CallRow>(
+    `SELECT ${callColumns} FROM v_tool_calls WHERE session_id = ? AND seq >= ? AND seq < ? ORDER BY seq`,
+  )
+    .all(sessionId, from, end)
+    .map(callOfRow);
 }
 
 function callOfRow(row: CallRow): RecordedCall {
@@ -104,12 +119,12 @@ function callOfRow(row: CallRow): RecordedCall {
     createdAt: row.created_at,
     cwd: row.cwd,
     callId: row.call_id,
-    tool: row.tool,
+    tool: row.tool === null ? null : String(row.tool),
     arguments: row.arguments,
     summary: row.summary,
     started: row.started === 1,
     durationMs: tookMs(row),
-    status: row.status,
+    status: String(row.status),
     decision: row.decision,
     decidedBy: row.decided_by,
     risk: row.risk,

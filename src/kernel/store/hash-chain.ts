@@ -78,17 +78,25 @@ export interface ChainRow extends HashedRow {
   readonly redacted: string | null;
 }
 
-/** Follows the chain of one session, or of all. It shows damage and tampering.
- * It cannot stop someone who rewrites all of it, and does not notice events
- * that are missing at the end of a session. */
-export function verifyChain(db: Database, sessionId: string | null): ChainReport {
-  const ids =
-    sessionId === null ? db.prepare<[], string>('SELECT id FROM sessions ORDER BY id').pluck().all() : [sessionId];
+/** Follows the chains of sessions. It shows damage and tampering. It cannot stop someone who rewrites all of it, and does
+ * not notice events that are missing at the end of a session. */
+export function verifyChains(db: Database, ids: readonly string[]): ChainReport {
   const select = db.prepare<[string], ChainRow>(
     `SELECT seq, kind, content, data_json, created_at, crc32, hash, redacted
      FROM events WHERE session_id = ? ORDER BY seq`,
   );
   return verifySessions(ids, (id) => select.iterate(id));
+}
+
+/** Joins the reports on some sessions and on those after them. */
+export function joinReports(one: ChainReport, other: ChainReport): ChainReport {
+  return {
+    sessions: one.sessions + other.sessions,
+    events: one.events + other.events,
+    redacted: one.redacted + other.redacted,
+    breaks: [one.breaks, other.breaks].flat(),
+    heads: [one.heads, other.heads].flat(),
+  };
 }
 
 /** Follows the chain of rows from any source; `rowsOf` gives those of a session

@@ -10,6 +10,7 @@ import type {
   RecordedCall,
   Records,
   RecordScope,
+  RecordTotals,
   SessionChange,
   SessionPages,
   SessionRow,
@@ -36,6 +37,15 @@ interface StoredSession {
  * speaks no SQL. */
 export function openMemoryStore({ now }: { readonly now: () => number }): Store & { readonly records: Records } {
   return new MemoryStore(now);
+}
+
+/** Adds up a record that keeps no totals. */
+export async function totalsOf(
+  records: Pick<Records, 'calls' | 'spending'>,
+  scope: RecordScope = {},
+): Promise<RecordTotals> {
+  const { addUp } = await import('./add-up.js');
+  return addUp(await records.calls(scope), await records.spending(scope));
 }
 
 /** Browses a store that lists all of its sessions at once. */
@@ -151,6 +161,8 @@ class MemoryStore implements Store {
       yield await this.calls(filter);
     },
     spending: async (scope = {}) => spendingOf(this.#sessions.values(), scope),
+    totals: (scope) => totalsOf(this.records, scope),
+    checkTotals: null,
     verify: async (sessionId) => {
       const ids = sessionId === null ? [...this.#sessions.keys()].sort() : [sessionId];
       return verifySessions(ids, (id) => chainRows(this.#sessions.get(id)));

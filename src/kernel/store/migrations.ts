@@ -506,6 +506,43 @@ ${searchTextView({ side_question: sideQuestionText, limit: limitText })}
 CREATE INDEX events_limits ON events(created_at) WHERE kind = 'limit';
 INSERT OR IGNORE INTO search_stale SELECT id FROM events WHERE kind = 'limit';`;
 
+const amounts = `requests INTEGER NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
+  cost_usd REAL NOT NULL, unpriced INTEGER NOT NULL`;
+
+/** Creates a table of totals. A row belongs to the part of a session that starts with the sequence number `part`;
+ * `period` is a quarter of an hour, the Unix time in ms divided by 900,000. */
+function totalsTable(name: string, columns: string): string {
+  return `CREATE TABLE ${name}(
+  session_id TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE, part INTEGER NOT NULL, row INTEGER NOT NULL,
+  period INTEGER NOT NULL, ${columns}, PRIMARY KEY (session_id, part, row)) WITHOUT ROWID;`;
+}
+
+/** Adds the totals that statistics are made of, see `totals.ts`. Triggers only note which sessions have to be added up
+ * again: new events are known by their ids, above `counted_to`. */
+const totalsSchema = `
+CREATE TABLE totals_state(one INTEGER PRIMARY KEY CHECK (one = 1), counted_to INTEGER NOT NULL);
+INSERT INTO totals_state VALUES (1, 0);
+CREATE TABLE totals_queue(session_id TEXT PRIMARY KEY, whole INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE totals_parts(session_id TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE, part INTEGER NOT NULL,
+  first_id INTEGER NOT NULL, PRIMARY KEY (session_id, part)) WITHOUT ROWID;
+${totalsTable('call_totals', 'tool TEXT, status TEXT NOT NULL, calls INTEGER NOT NULL, durations TEXT NOT NULL')}
+${totalsTable('request_totals', `provider TEXT, model TEXT, role TEXT, ${amounts}`)}
+${totalsTable('turn_totals', `responses INTEGER NOT NULL, turns INTEGER NOT NULL, ${amounts}`)}
+CREATE TRIGGER totals_deleted AFTER DELETE ON events WHEN old.id <= (SELECT counted_to FROM totals_state) BEGIN
+  INSERT OR REPLACE INTO totals_queue SELECT id, 1 FROM sessions WHERE id = old.session_id;
+  INSERT OR REPLACE INTO totals_queue SELECT session_id, 1 FROM events
+      WHERE kind IN ${countedKinds} AND old.kind IN ${countedKinds}
+      AND created_at = old.created_at AND session_id <> old.session_id;
+  UPDATE totals_state SET counted_to = (SELECT coalesce(max(id), 0) FROM events) WHERE counted_to = old.id;
+END;
+CREATE TRIGGER totals_changed AFTER UPDATE OF content, data_json ON events
+    WHEN old.id <= (SELECT counted_to FROM totals_state) BEGIN
+  INSERT OR REPLACE INTO totals_queue VALUES (old.session_id, 1);
+  INSERT OR REPLACE INTO totals_queue SELECT session_id, 1 FROM events
+      WHERE kind IN ${countedKinds} AND old.kind IN ${countedKinds}
+      AND created_at = old.created_at AND session_id <> old.session_id;
+END;`;
+
 /** Numbered from 1 and append-only: the meaning of a released entry never
  * changes. `PRAGMA user_version` is the number of the last one applied.
  * `sessions` and `events` are a public format (contracts 2). */
@@ -545,6 +582,7 @@ const migrations: readonly Migration[] = [
   { sql: sideQuestionSchema },
   { sql: keptSchema },
   { sql: gapSchema },
+  { sql: totalsSchema },
 ];
 
 /** The schema this program writes. */

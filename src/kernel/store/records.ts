@@ -1,61 +1,10 @@
 import { hash } from 'node:crypto';
 import type { Event } from '../core/event.js';
-import type { SqlAnswer, RecordScope, SpendingRow } from '../core/store.js';
+import type { SqlAnswer } from '../core/store.js';
 import type { Connection } from './connection.js';
 import type { Database, Driver } from './driver.js';
 import { dataJson } from './event-rows.js';
 import { eventChecksum, eventDigests, type HashedRow } from './hash-chain.js';
-import { isOriginal } from './migrations.js';
-
-interface SpentRow {
-  readonly session_id: string;
-  readonly kind: SpendingRow['kind'];
-  readonly response_id: string | null;
-  readonly created_at: number;
-  readonly cwd: string;
-  readonly provider: string | null;
-  readonly model: string | null;
-  readonly role: string | null;
-  readonly input: number;
-  readonly output: number;
-  readonly cost: number | null;
-}
-
-/** Prompts, tool calls and requests, in order of session and `seq`. Events are
- * numbered as they are written, so those of agents stand where they came. */
-export function readSpending({ sql }: Connection, { since = 0, cwd }: RecordScope): readonly SpendingRow[] {
-  const rows = sql<SpentRow>(
-    `SELECT iif(s.kind IS NULL, e.session_id, s.parent_id) AS session_id, e.kind, e.created_at, s.cwd,
-       coalesce(json_extract(e.data_json, '$.response_id'), iif(e.kind = 'usage', 'r' || e.seq, NULL)) AS response_id,
-       json_extract(e.data_json, '$.provider') AS provider, json_extract(e.data_json, '$.model') AS model,
-       iif(e.kind = 'usage', coalesce(json_extract(e.data_json, '$.role'), json_extract(e.data_json, '$.purpose'),
-         iif(s.kind IS NULL, 'main', 'subagent')), NULL) AS role,
-       coalesce(json_extract(e.data_json, '$.input_tokens'), 0)
-         + coalesce(json_extract(e.data_json, '$.cache_read_tokens'), 0)
-         + coalesce(json_extract(e.data_json, '$.cache_write_tokens'), 0) AS input,
-       coalesce(json_extract(e.data_json, '$.output_tokens'), 0) AS output,
-       json_extract(e.data_json, '$.cost_usd') AS cost
-     FROM events e JOIN sessions s ON s.id = e.session_id
-     WHERE (e.kind = 'usage' OR (s.kind IS NULL AND (
-           (e.kind = 'tool_call' AND json_extract(e.data_json, '$.by') IS NULL)
-           OR (e.kind = 'user' AND json_extract(e.data_json, '$.note') IS NOT 1))))
-       AND e.created_at >= ? AND (? IS NULL OR s.cwd = ?) AND ${isOriginal}
-     ORDER BY 1, e.id`,
-  ).all(since, cwd ?? null, cwd ?? null);
-  return rows.map((row) => ({
-    sessionId: row.session_id,
-    kind: row.kind,
-    responseId: row.response_id,
-    createdAt: row.created_at,
-    cwd: row.cwd,
-    provider: row.provider,
-    model: row.model,
-    role: row.role,
-    inputTokens: row.input,
-    outputTokens: row.output,
-    costUsd: row.cost,
-  }));
-}
 
 export interface StoredRow extends HashedRow {
   readonly id: number;

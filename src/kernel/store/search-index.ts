@@ -4,40 +4,20 @@ import { sqliteCode } from './errors.js';
 /** More events than these that are not indexed, as of an old database or a large import, are indexed from the newest to
  * the oldest, while a search finds what is indexed so far. */
 const backlogEvents = 20_000;
-/** The time that a process in the background has for its next step before another may take its place. */
-const claimMs = 3000;
-
-/** `behind`: new or changed events are not indexed yet. `gap`: only old events of a backlog are not. `elsewhere`: another
- * process indexes in the background. */
-export type IndexStep = 'done' | 'behind' | 'gap' | 'elsewhere';
+/** `behind`: new or changed events are not indexed yet. `gap`: only old events of a backlog are not. */
+export type IndexStep = 'done' | 'behind' | 'gap';
 
 interface SearchState {
   readonly indexed_to: number;
   readonly gap_from: number;
   readonly gap_to: number;
-  readonly claimed_by: string | null;
-  readonly claimed_to: number;
 }
 
 /** Indexes at most `maxEvents` more events. Indexing is never part of an event's commit, so that a commit costs no more.
- * The next run indexes what a kill left out. With `claim` it works only while no other process does. */
-export function indexPending(
-  connection: Connection,
-  maxEvents: number,
-  claim?: { readonly by: string; readonly nowMs: number },
-): IndexStep {
+ * The next run indexes what a kill left out. */
+export function indexPending(connection: Connection, maxEvents: number): IndexStep {
   try {
-    const step = connection.db.transaction((): IndexStep => {
-      if (claim === undefined) return indexSome(connection, maxEvents);
-      const { claimed_by: by, claimed_to: to } = searchState(connection);
-      if (by !== null && by !== claim.by && to > claim.nowMs && to <= claim.nowMs + claimMs) return 'elsewhere';
-      const done = indexSome(connection, maxEvents);
-      connection
-        .sql('UPDATE search_state SET claimed_by = ?, claimed_to = ?')
-        .run(done === 'done' ? null : claim.by, claim.nowMs + claimMs);
-      return done;
-    });
-    return step.immediate();
+    return connection.db.transaction(() => indexSome(connection, maxEvents)).immediate();
   } catch (error) {
     if (sqliteCode(error) !== 'SQLITE_CORRUPT_VTAB') throw error;
     resetIndex(connection);
@@ -67,8 +47,8 @@ export function indexedShare({ sql }: Connection): number {
 }
 
 function searchState({ sql }: Pick<Connection, 'sql'>): SearchState {
-  const state = sql<SearchState>('SELECT indexed_to, gap_from, gap_to, claimed_by, claimed_to FROM search_state').get();
-  return state ?? { indexed_to: 0, gap_from: 0, gap_to: 0, claimed_by: null, claimed_to: 0 };
+  const state = sql<SearchState>('SELECT indexed_to, gap_from, gap_to FROM search_state').get();
+  return state ?? { indexed_to: 0, gap_from: 0, gap_to: 0 };
 }
 
 function hasGap({ gap_from: from, gap_to: to }: SearchState): boolean {

@@ -204,6 +204,13 @@ export function listedIds(connection: Connection, limit: number, scope: SessionS
     .map(({ id }) => id);
 }
 
+/** The ids of all sessions, in their order. */
+export function sessionIds({ sql }: Connection): readonly string[] {
+  return sql<{ readonly id: string }>('SELECT id FROM sessions ORDER BY id')
+    .all()
+    .map(({ id }) => id);
+}
+
 /** Summaries in the order of `ids`. Number of events and costs come from indexes alone. */
 export function summariesOf({ sql }: Connection, ids: readonly string[]): readonly SessionSummary[] {
   const rows = sql<StoredSummary>(

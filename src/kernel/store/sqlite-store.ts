@@ -6,14 +6,18 @@ import { noFilters } from '../core/files/search-filters.js';
 import type {
   BlobSeal,
   CallFilter,
+  ChainReport,
   Lease,
   RecordedCall,
   Records,
+  RecordScope,
+  RecordTotals,
   SessionEnds,
   SessionSummary,
   Store,
   Synced,
 } from '../core/store.js';
+import { addAll } from '../core/lists.js';
 import { readBounded } from '../disk/bounded-file.js';
 import { type Tables, tablesAt } from './tables.js';
 import { adoptSession } from './adopt-session.js';
@@ -31,11 +35,11 @@ import {
   readTail,
   rowLimit,
 } from './event-rows.js';
-import { verifyChain } from './hash-chain.js';
+import { joinReports, verifyChains, verifySessions } from './hash-chain.js';
 import { enterLease, leaseHolder, ownIdentity, type ProcessIdentity, releaseLease, takeLease } from './lease.js';
 import { damageReason, openDatabase, type OpenOptions, reopenRepaired } from './open-database.js';
-import { answer, compactDatabase, openReader, readSpending, redactEvents } from './records.js';
-import { indexedShare, indexPending, type IndexStep, isIndexed } from './search-index.js';
+import { answer, compactDatabase, openReader, redactEvents } from './records.js';
+import { indexedShare, indexPending, type IndexStep } from './search-index.js';
 import {
   countSessions,
   findSession,
@@ -53,6 +57,7 @@ import {
   relocateSessions,
   removeSession,
   sessionEnds,
+  sessionIds,
   sessionsByPrefix,
   sessionsByTitle,
   sessionsOfAgents,
@@ -202,6 +207,12 @@ export async function openImage(file: string, now: () => number): Promise<Store 
 
 /** Loads what reads tool calls, which no run of a session needs. */
 const loadCalls = () => import('./call-rows.js');
+
+const loadTotals = () => import('./totals.js');
+/** Events that are added up in one transaction. */
+const countedAtOnce = 5000;
+/** Sessions whose chains or totals are checked in one go. */
+const checkedAtOnce = 50;
 
 class SqliteStore implements Store {
   /** Opened with the first question. */
@@ -372,8 +383,13 @@ class SqliteStore implements Store {
   readonly records: Records = {
     calls: async (filter = {}) => (await loadCalls()).readCalls((work) => this.#read(work), filter),
     eachCall: (filter = {}) => this.#eachCall(filter),
-    spending: (scope = {}) => this.#read((connection) => readSpending(connection, scope)),
-    verify: (sessionId) => this.#read(({ db }) => verifyChain(db, sessionId)),
+    spending: async (scope = {}) => {
+      const { readSpending } = await import('./spending-rows.js');
+      return await this.#read((connection) => readSpending(connection, scope));
+    },
+    totals: (scope = {}, progress = () => undefined) => this.#totals(scope, progress),
+    checkTotals: (progress) => this.#checkTotals(progress),
+    verify: (sessionId, progress = () => undefined) => this.#verify(sessionId, progress),
     redact: (sessionId, seq, replacement) =>
       this.#write((connection) => redactEvents(connection, [{ sessionId, seq, replacement }])),
     erase: async (trace, contents) => {
@@ -402,6 +418,53 @@ class SqliteStore implements Store {
     now: () => this.#open.now(),
     forgetEnd: (id) => sessionEnds(this.#open.file).forget(id),
   });
+
+  async #totals(scope: RecordScope, progress: (share: number) => void): Promise<RecordTotals> {
+    const { readTotals } = await loadTotals();
+    for (;;) {
+      await this.#countAll(progress);
+      const totals = await this.#read((connection) => readTotals(connection, scope));
+      if (totals !== null) return totals;
+    }
+  }
+
+  /** Adds up what the totals do not hold yet. */
+  async #countAll(progress: (share: number) => void): Promise<void> {
+    const { countedShare, countPending } = await loadTotals();
+    while (!(await this.#change((connection) => countPending(connection, countedAtOnce), 'later'))) {
+      progress(await this.#read(countedShare));
+      await turn();
+    }
+  }
+
+  /** Follows the chains of some sessions after the others, between which other work runs. */
+  async #verify(sessionId: string | null, progress: (share: number) => void): Promise<ChainReport> {
+    const ids = sessionId === null ? await this.#read(sessionIds) : [sessionId];
+    let report = verifySessions([], () => []);
+    for (let at = 0; at < ids.length; at += checkedAtOnce) {
+      const some = ids.slice(at, at + checkedAtOnce);
+      const found = await this.#read((connection) => verifyChains(connection.db, some));
+      report = joinReports(report, found);
+      progress(at / ids.length);
+      await turn();
+    }
+    return report;
+  }
+
+  async #checkTotals(progress: (share: number) => void): Promise<readonly string[]> {
+    const { differingTotals } = await loadTotals();
+    await this.#countAll(() => undefined);
+    const ids = await this.#read(sessionIds);
+    const differing: string[] = [];
+    for (let at = 0; at < ids.length; at += checkedAtOnce) {
+      const some = ids.slice(at, at + checkedAtOnce);
+      addAll(differing, await this.#change((connection) => differingTotals(connection, some), 'later'));
+      progress(at / ids.length);
+      await turn();
+    }
+    await this.#countAll(() => undefined);
+    return differing;
+  }
 
   async *#summaries(ids: readonly string[]): AsyncGenerator<readonly SessionSummary[]> {
     for (let at = 0; at < ids.length; at += summariesAtOnce) {
@@ -482,7 +545,7 @@ class SqliteStore implements Store {
     this.#isIndexing = true;
     const work = async (): Promise<void> => {
       await wait(backgroundStartMs, undefined, { ref: false });
-      if (!this.#connection || isIndexed(this.#connection)) return;
+      if (!this.#connection) return;
       const { completeInBackground } = await import('./background-index.js');
       await completeInBackground({ connection: () => this.#connection, inOrder: (step) => this.#inOrder(step) });
     };

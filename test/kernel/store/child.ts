@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** A program that holds a store and does what single lines of JSON tell it: a method and its arguments. `flood` appends
  * until it is killed and prints each sequence number once it is acknowledged; `lock` holds the database's write lock
- * until the next line; `index` completes the search index and prints each share that is done; `adopt_until` stores a session from elsewhere and kills itself at an event. `tasks.claim` and the like are methods of its tasks. */
+ * until the next line; `index` completes the search index and prints each share that is done, `totals` does so for the totals; `adopt_until` stores a session from elsewhere and kills itself at an event. `tasks.claim` and the like are methods of its tasks. */
 const program = `
 import { createInterface } from 'node:readline';
 import Database from 'better-sqlite3';
@@ -41,6 +41,7 @@ for await (const line of createInterface({ input: process.stdin })) {
       })());
     }
     else if (method === 'index') { await records.completeIndex?.((share) => say(share)); say('indexed'); }
+    else if (method === 'totals') { await records.totals({}, (share) => say(share)); say('totals'); }
     else if (method === 'lock') { raw.exec('BEGIN IMMEDIATE'); say('locked'); }
     else if (method === 'unlock') { raw.exec('COMMIT'); say('unlocked'); }
     else if (method.startsWith('tasks.')) say((await (await tables(taskTableSet) as any)[method.slice(6)](...args)) ?? null);

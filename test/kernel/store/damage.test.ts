@@ -107,7 +107,7 @@ test('a damaged database is found at opening, moved aside unchanged, and its rea
       (file) => {
         truncateSync(file, Math.floor(statSync(file).size * 0.6));
       },
-      rowCount * 0.3,
+      rowCount * 0.25,
     ],
     [
       'first-page',

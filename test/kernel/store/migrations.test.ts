@@ -20,6 +20,14 @@ DROP TABLE kept_messages;
 CREATE TABLE leases(
      session_id TEXT PRIMARY KEY, token TEXT NOT NULL, pid INTEGER NOT NULL, host TEXT NOT NULL,
      machine TEXT, started TEXT, since INTEGER NOT NULL);
+DROP TRIGGER totals_deleted;
+DROP TRIGGER totals_changed;
+DROP TABLE turn_totals;
+DROP TABLE request_totals;
+DROP TABLE call_totals;
+DROP TABLE totals_parts;
+DROP TABLE totals_queue;
+DROP TABLE totals_state;
 DROP INDEX events_limits;
 ALTER TABLE search_state DROP COLUMN gap_from;
 ALTER TABLE search_state DROP COLUMN gap_to;

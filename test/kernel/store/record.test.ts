@@ -43,6 +43,8 @@ async function firstVersion(file: string, events: readonly Event[]): Promise<str
   db.exec('DROP INDEX sessions_agents; DROP INDEX events_agent_cost');
   db.exec('DROP INDEX events_found; DROP INDEX events_changes; DROP INDEX events_counted');
   db.exec('DROP INDEX events_limits');
+  for (const table of ['turn_totals', 'request_totals', 'call_totals', 'totals_parts', 'totals_queue', 'totals_state'])
+    db.exec(`DROP TABLE ${table}`);
   const added = ['dir_id', 'api', 'base_url', 'moves', 'kind', 'parent_call_id'];
   for (const column of added) db.exec(`ALTER TABLE sessions DROP COLUMN ${column}`);
   for (const column of ['crc32', 'hash', 'redacted']) db.exec(`ALTER TABLE events DROP COLUMN ${column}`);
