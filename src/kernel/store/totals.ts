@@ -6,8 +6,10 @@ import { countedEvents } from './migrations.js';
 import { spendingRows } from './spending-rows.js';
 
 /** The totals of a session are kept in parts, of which only the last one is added up again when the session continues. A
- * part ends before the prompt that follows so many events, unless a call is open there: its result would come later. */
+ * part ends before the prompt that follows so many events, unless a call is open there: its result may come later. */
 const eventsInPart = 2000;
+/** A call that is still open after so many events gets no result any more: its process was killed. */
+const mostEventsInPart = 10_000;
 /** New events whose sessions are found in one go. */
 const eventsInWindow = 20_000;
 const tables = ['call_totals', 'request_totals', 'turn_totals'] as const;
@@ -113,15 +115,17 @@ function lastPart(connection: Connection, sessionId: string): Part | null {
 
 function endOfPart({ sql }: Connection, { sessionId, kind, part }: Omit<Part, 'end'>): Part['end'] {
   if (kind !== null) return null;
-  const prompts = sql<{ readonly seq: number; readonly id: number }>(
+  const promptsFrom = sql<{ readonly seq: number; readonly id: number }>(
     `SELECT seq, id FROM events WHERE session_id = ? AND seq >= ? AND kind = 'user'
        AND json_extract(data_json, '$.note') IS NOT 1 ORDER BY seq LIMIT 20`,
-  ).all(sessionId, part + eventsInPart);
+  );
+  const prompts = promptsFrom.all(sessionId, part + eventsInPart);
   const open = sql<{ readonly open: number | null }>(
     `SELECT sum(iif(kind = 'tool_call', 1, -1)) AS open FROM events
      WHERE session_id = ? AND seq >= ? AND seq < ? AND kind IN ('tool_call', 'tool_result')`,
   );
-  return prompts.find(({ seq }) => (open.get(sessionId, part, seq)?.open ?? 0) === 0) ?? null;
+  const end = prompts.find(({ seq }) => (open.get(sessionId, part, seq)?.open ?? 0) === 0);
+  return end ?? promptsFrom.get(sessionId, part + mostEventsInPart) ?? null;
 }
 
 type Values = readonly (string | number | null)[];

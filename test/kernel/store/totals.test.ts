@@ -174,6 +174,19 @@ test('a result that comes late counts for its call, in a part that is not closed
   await store.close();
 });
 
+test('a call that never got a result does not keep the part of a long session open', async () => {
+  const file = join(folder, 'orphan.db');
+  const { longest } = await generateStore({ file, events: 24_000, perSession: 80, longest: 24_000 });
+  const db = new Database(file);
+  db.prepare("DELETE FROM events WHERE session_id = ? AND seq = 8 AND kind = 'tool_result'").run(longest);
+  const { store, records } = await openSqliteStore({ file, now: clock });
+  await expectSums(records);
+  const parts = db.prepare('SELECT part FROM totals_parts WHERE session_id = ? ORDER BY part').pluck().all(longest);
+  db.close();
+  expect([parts.length, parts[1]]).toEqual([8, 10_003]);
+  await store.close();
+});
+
 test('totals that do not match their events are found and added up again', async () => {
   const file = join(folder, 'wrong.db');
   const { store, records } = await openSqliteStore({ file, now: clock });
