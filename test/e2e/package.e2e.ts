@@ -25,7 +25,8 @@ function takeCompiled(module: string): void {
 }
 
 // AGENT_NODES: the folders of the programs of other versions of Node, as in a PATH.
-const nodes = [dirname(process.execPath), ...(process.env['AGENT_NODES']?.split(delimiter) ?? [])].map((bin) => ({
+const others = process.env['AGENT_NODES']?.split(delimiter) ?? [];
+const nodes = [dirname(process.execPath), ...others].map((bin) => ({
   bin,
   node: execFileSync(join(bin, 'node'), ['--version'], { encoding: 'utf8' }).trim(),
 }));
