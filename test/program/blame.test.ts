@@ -273,3 +273,51 @@ test('/blame shows the page in the REPL', async () => {
   );
   expect(ran.code).toBe(0);
 });
+
+test.each([
+  ['in the directory of the session', {}],
+  ['in a worktree that is merged', { background: true, isolation: 'worktree' }],
+])('lines of a sub-agent %s belong to the call that the sub-agent made', async (_where, more) => {
+  const at = repository();
+  const folder = join(at.home, '.agent/agents');
+  mkdirSync(folder, { recursive: true });
+  const plays = join(folder, 'worker.json');
+  writeFileSync(plays, JSON.stringify({ turns: [edit('a.txt', 'two', 'TWO'), done] }));
+  writeFileSync(
+    join(folder, 'worker.md'),
+    `---\nname: worker\ndescription: Works.\nmodel: offline/${plays}\n---\nYou work.\n`,
+  );
+  const asked = { agent: 'worker', prompt: 'Shout the second line', description: 'shouts', ...more };
+  const model = script(at, [call('agent', asked), done, done]);
+  const ran = await agent(at, ['-p', '-m', model, '--approval', 'never', '--tools', '+agents', 'Use a worker']);
+  expect(ran.code).toBe(0);
+  if ('isolation' in more) expect((await agent(at, ['agents', 'merge', '1', '--yes'])).code).toBe(0);
+  const [, line] = await blamed(at, 'a.txt');
+  expect(line).toMatchObject({ text: 'TWO', kind: 'edit', prompt: 'Shout the second line' });
+  const { stdout } = await agent(at, ['why', 'a.txt:2', '--json']);
+  const { resume } = JSON.parse(stdout) as { readonly resume: string };
+  expect(resume).toMatch(/^agent -r [0-9A-Z]{26} --fork --at \d+$/);
+  const there = await agent(at, [...resume.split(' ').slice(1), '-p', '-m', script(at, [done, done, done]), 'on']);
+  expect(there.code).toBe(0);
+});
+
+test('a copy of a session counts once, and what is written after a rewind has the prompt that was typed then', async () => {
+  const at = repository();
+  await turn(at, 'First', edit('a.txt', 'two', 'TWO'));
+  const [, line] = await blamed(at, 'a.txt');
+  const session = line?.session_id ?? '';
+  const model = script(at, [
+    edit('a.txt', 'one', 'ONE'),
+    edit('a.txt', 'one', 'ONE'),
+    edit('a.txt', 'one', 'ONE'),
+    done,
+  ]);
+  await agent(at, ['-r', session, '--fork', '-p', '-m', model, '--approval', 'never', 'In the copy']);
+  const lines = await blamed(at, 'a.txt');
+  expect(lines.map(({ text, prompt }) => [text, prompt])).toEqual([
+    ['ONE', 'In the copy'],
+    ['TWO', 'First'],
+    ['three', null],
+  ]);
+  expect([lines[1]?.session_id === session, lines[0]?.session_id === session]).toEqual([true, false]);
+});

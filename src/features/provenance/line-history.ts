@@ -170,7 +170,8 @@ class Replay {
 
   /** Returns false where the new contents are not known. */
   async #follow(sha256: string, author: Author, at: number, diff: string | null): Promise<boolean> {
-    const fitting = diff === null ? null : this.#fittingSplices(diff);
+    // What a merge brings in was written elsewhere, which only its contents show.
+    const fitting = diff === null || isForeign(author) ? null : this.#fittingSplices(diff);
     const bytes = fitting === null ? await this.#text(sha256) : null;
     if (fitting !== null) this.#apply(fitting, author, null);
     else if (bytes === null) return false;
@@ -194,8 +195,7 @@ class Replay {
   ): Promise<void> {
     const { sha256, author, at } = change;
     const old = typeof known === 'object' ? await this.#text(known.sha256) : Buffer.alloc(0);
-    const isForeign = author.kind !== 'call' || author.call.name === 'agent';
-    const others = isForeign ? await this.#source.elsewhere(sha256, at) : null;
+    const others = isForeign(author) ? await this.#source.elsewhere(sha256, at) : null;
     if (old === null) this.authors = Array.from({ length: countLines(bytes) }, () => author);
     else this.#apply([spliceBetween(old, bytes)], author, others);
   }
@@ -241,6 +241,11 @@ class Replay {
   #text(sha256: string): Promise<Buffer | null> {
     return sha256 === this.#final.sha256 ? Promise.resolve(this.#final.bytes) : this.#source.text(sha256);
   }
+}
+
+/** Returns true for a change whose lines somebody else may have written before. */
+function isForeign(author: Author): boolean {
+  return author.kind !== 'call' || author.call.name === 'agent';
 }
 
 /** An edit writes its lines, also where the file had them before; anything else that brings back an earlier file brings
