@@ -74,7 +74,7 @@ async function facts({
       await machine.sandbox(loaded.config),
       await machine.rehearsals(loaded.config),
       ...checkNetwork(env),
-      await checkRunning(loaded.config.files),
+      ...(await checkRunning(loaded.config.files, machine.store(loaded.config))),
       ...(await featureChecks({ ...request, config: loaded.config })),
     ],
   };

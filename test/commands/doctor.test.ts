@@ -40,6 +40,7 @@ const facts: DoctorFacts = {
     version: async () => '3.53.2',
     facts: async () => ({ file: '/d/agent.db', mode: 0o600, writable: true, reason: '', refused: null }),
     freeBytes: async () => 5_000 * 1_048_576,
+    leases: async () => [],
   },
   reaches: async () => false,
 };

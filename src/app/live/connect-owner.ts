@@ -68,6 +68,7 @@ export async function connectOwner(
  * not. */
 export async function listOwners(
   files: Files,
+  timeoutMs = longestFactsMs,
 ): Promise<{ readonly owners: readonly OwnerFacts[]; readonly silent: number }> {
   const paths = socketFolders(files)
     .filter((folder) => existsSync(folder) && isPrivate(folder))
@@ -76,7 +77,7 @@ export async function listOwners(
   let silent = 0;
   const found = await Promise.all(
     paths.map(async (path) => {
-      const client = await connectTo(path, { client: 'ps', timeoutMs: longestFactsMs }).catch(() => {
+      const client = await connectTo(path, { client: 'ps', timeoutMs }).catch(() => {
         silent += 1;
         return null;
       });

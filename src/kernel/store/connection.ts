@@ -141,7 +141,7 @@ function syncSwitch(db: Database): Connection['sync'] {
   };
 }
 
-function statementCache(db: Database): Connection['sql'] {
+export function statementCache(db: Database): Connection['sql'] {
   const statements = new Map<string, Statement>();
   return <Row>(text: string) => {
     const statement = statements.get(text) ?? db.prepare(text);

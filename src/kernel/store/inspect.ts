@@ -6,6 +6,8 @@ import { loadDriver, sqliteVersion } from './driver.js';
 import { StoreError } from './errors.js';
 import { foreignDatabase, refuseNewer, userVersion } from './migrations.js';
 import { databasePath } from './database-path.js';
+import { statementCache } from './connection.js';
+import { type LeaseFact, ownIdentity, readLeases } from './lease.js';
 
 /** `mode`: permission bits, null where the file is not there yet. */
 export interface StoreFacts {
@@ -26,12 +28,38 @@ export interface StoreInspection {
   readonly facts: () => Promise<StoreFacts>;
   /** Free space for this user where the store is or would be. */
   readonly freeBytes: () => Promise<number>;
+  /** The sessions that are marked as in use; none where the database cannot be read. */
+  readonly leases: () => Promise<readonly LeaseFact[]>;
 }
 
 /** Looks at the store of `url` and makes nothing. */
 export function inspectStore(url: string): StoreInspection {
   const file = databasePath(url);
-  return { version: sqliteVersion, facts: () => storeFacts(file), freeBytes: () => freeBytes(dirname(file)) };
+  return {
+    version: sqliteVersion,
+    facts: () => storeFacts(file),
+    freeBytes: () => freeBytes(dirname(file)),
+    leases: () => leases(file),
+  };
+}
+
+async function leases(file: string): Promise<readonly LeaseFact[]> {
+  if (!existsSync(file)) return [];
+  try {
+    // Without a log SQLite makes one, which only a connection that may write removes.
+    const db = new (await loadDriver())(file, {
+      readonly: existsSync(`${file}-wal`),
+      fileMustExist: true,
+      timeout: 1000,
+    });
+    try {
+      return readLeases({ sql: statementCache(db) }, ownIdentity(), Date.now());
+    } finally {
+      db.close();
+    }
+  } catch {
+    return []; // The check of the store says what is wrong.
+  }
 }
 
 /** Returns the facts of the database. If it does not exist, `writable` is that of the nearest existing folder above

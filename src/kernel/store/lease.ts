@@ -68,6 +68,26 @@ export function leaseHolder(
   return { pid: row.pid, host: row.host, since: row.since };
 }
 
+/** A session that is marked as in use. `ended`: nothing holds it, and its next opening takes it over. `unknown`: by a process
+ * of another machine or container, which holds it until `heldUntilMs` unless it writes again. */
+export interface LeaseFact extends LeaseHolder {
+  readonly sessionId: string;
+  readonly state: 'running' | 'ended' | 'unknown';
+  readonly heldUntilMs: number | null;
+}
+
+/** Returns all sessions that are marked as in use, oldest first. */
+export function readLeases(connection: Pick<Connection, 'sql'>, me: ProcessIdentity, nowMs: number): LeaseFact[] {
+  const rows = connection.sql<LeaseRow>('SELECT * FROM leases ORDER BY since, session_id').all();
+  return rows.map((row) => {
+    const { session_id: sessionId, pid, host, since } = row;
+    const signMs = lastSignMs(connection, row);
+    const isUnknown = isRunning(row, me) === 'unknown';
+    const state = holds(row, me, signMs, nowMs) ? (isUnknown ? 'unknown' : 'running') : 'ended';
+    return { sessionId, pid, host, since, state, heldUntilMs: state === 'unknown' ? signMs + foreignLeaseMs : null };
+  });
+}
+
 function holds(row: LeaseRow, me: ProcessIdentity, signMs: number, nowMs: number): boolean {
   const running = isRunning(row, me);
   return running === 'unknown' ? Math.abs(nowMs - signMs) < foreignLeaseMs : running === 'yes';
