@@ -180,6 +180,82 @@ test('three agents write into worktrees of a dirty repository: one is merged, on
   expect(git(at, 'worktree', 'list').trim().split('\n')).toHaveLength(1);
 });
 
+/** The same repository with a submodule `libs/sub` that has an uncommitted change. */
+function withSubmodule(): At {
+  const library = place({ 'lib.txt': 'lib\n', 'kept.txt': 'kept\n' });
+  git(library, 'init', '-q');
+  git(library, 'add', '.');
+  git(library, 'commit', '-q', '-m', 'library');
+  const at = dirtyRepository();
+  git(at, '-c', 'protocol.file.allow=always', 'submodule', 'add', '-q', library.work, 'libs/sub');
+  git(at, 'commit', '-q', '-m', 'submodule');
+  at.file('libs/sub/kept.txt', 'kept, changed\n');
+  return at;
+}
+
+test('a submodule is in the worktree of an agent with its present state; changes in it are shown, merged and undone', async () => {
+  const at = withSubmodule();
+  const before = git(at, 'status', '--porcelain');
+  define(at, 'idle', [calls(['file_read', { path: 'libs/sub/kept.txt' }]), says('Seen.')]);
+  define(at, 'worker', [
+    calls(['bash', { command: 'cat libs/sub/kept.txt; echo more >> libs/sub/lib.txt; echo x > libs/sub/new.txt' }]),
+    says('Done.'),
+  ]);
+  const turns = [calls(start('idle'), start('worker')), says('They work.'), says('1'), says('2')];
+  const ran = await agent(at, go(at, turns));
+  expect(ran.code).toBe(0);
+  expect(git(at, 'status', '--porcelain')).toBe(before);
+  const [tree = '', ...others] = worktrees(at);
+  expect(others).toEqual([]);
+  expect(readFileSync(join(dirname(at.work), tree, 'libs/sub/kept.txt'), 'utf8')).toBe('kept, changed\n');
+  const ids = (await eventsOf(at, idOf(ran.stdout))).flatMap(({ kind, data }) =>
+    kind === 'agent' && isRecord(data) ? [String(data.agent_session_id)] : [],
+  );
+  const told = (await eventsOf(at, ids[0] ?? '')).map(({ content }) => content).join('\n');
+  expect(told).toContain('The submodules libs/sub are in it; change their files as any other.');
+  const diff = (await agent(at, ['agents', 'diff', '2'])).stdout;
+  expect(diff).toMatch(/--- a\/libs\/sub\/lib\.txt[^]*\+more/);
+  expect(diff).toContain('+++ b/libs/sub/new.txt');
+  expect(diff).not.toContain('kept');
+
+  expect((await agent(at, ['agents', 'merge', '2', '--yes'])).stdout).toContain('Merged 2 files');
+  expect([read(at, 'libs/sub/lib.txt'), read(at, 'libs/sub/new.txt')]).toEqual(['lib\nmore\n', 'x\n']);
+  expect([worktrees(at), branches(at)]).toEqual([[], []]);
+  expect(
+    git({ ...at, work: join(at.work, 'libs/sub') }, 'worktree', 'list')
+      .trim()
+      .split('\n'),
+  ).toHaveLength(1);
+  await agent(at, ['undo', '--yes']);
+  expect([read(at, 'libs/sub/lib.txt'), existsSync(join(at.work, 'libs/sub/new.txt'))]).toEqual(['lib\n', false]);
+  expect((await agent(at, ['agents', 'discard', '2', '--yes'])).stdout).toContain('Discarded');
+  await agent(at, ['undo', '--yes']);
+  expect((await agent(at, ['agents', 'diff', '2'])).stdout).toContain('+++ b/libs/sub/new.txt');
+  expect((await agent(at, ['agents', 'merge', '2', '--yes'])).stdout).toContain('Merged 2 files');
+});
+
+test('a submodule that is not checked out is empty, and what an agent changes in it is refused at the merge', async () => {
+  const at = withSubmodule();
+  git(at, 'submodule', 'deinit', '-q', '--force', 'libs/sub');
+  const fetches = 'git -c protocol.file.allow=always submodule update --init && echo more >> libs/sub/lib.txt';
+  define(at, 'worker', [calls(['bash', { command: fetches }]), says('Done.')]);
+  const ran = await agent(at, go(at, [calls(start('worker')), says('It works.'), says('1')], '--approval', 'never'));
+  const [tree = ''] = worktrees(at);
+  expect(readFileSync(join(dirname(at.work), tree, 'libs/sub/lib.txt'), 'utf8')).toBe('lib\nmore\n');
+  const id = (await eventsOf(at, idOf(ran.stdout))).flatMap(({ kind, data }) =>
+    kind === 'agent' && isRecord(data) ? [String(data.agent_session_id)] : [],
+  )[0];
+  const told = (await eventsOf(at, id ?? '')).map(({ content }) => content).join('\n');
+  expect(told).toContain('The submodules libs/sub are empty in the worktree.');
+  expect((await agent(at, ['agents', 'diff', '1'])).stdout).toContain(
+    'Files of the submodule libs/sub were changed. They are not merged.',
+  );
+  const merged = await agent(at, ['agents', 'merge', '1', '--yes']);
+  expect(merged.stdout + merged.stderr).toContain('changes in this submodule are not merged');
+  expect(existsSync(join(at.work, 'libs/sub/lib.txt'))).toBe(false);
+  expect(worktrees(at)).toEqual([tree]);
+});
+
 test('agents in the background have a limit, and only one of them writes into the working directory', async () => {
   const at = dirtyRepository();
   define(at, 'slow', [{ text: 'late', delay_ms: 1500 }]);

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
 import { lstat, mkdtemp, readlink, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import type { AgentWorktree } from '../../kernel/core/event.js';
+import { join, relative } from 'node:path';
+import type { AgentWorktree, SubmoduleWorktree } from '../../kernel/core/event.js';
+import { addAll } from '../../kernel/core/lists.js';
 import type { FileChange } from '../../kernel/core/tool.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
 import { statsAt } from '../../kernel/disk/path-stats.js';
@@ -10,7 +11,6 @@ import { replaceFile } from '../../kernel/tools/changes/replace-file.js';
 import { sha256Of } from '../../kernel/tools/files/atomic-write.js';
 import {
   changesBetween,
-  commitState,
   fileAt,
   type GitPlace,
   hasCommit,
@@ -19,6 +19,8 @@ import {
   type TreeChange,
   type TreeFile,
   treeOf,
+  unknownSubmodules,
+  withPresentState,
   WorktreeError,
 } from '../../kernel/tools/worktrees/agent-worktree.js';
 
@@ -34,8 +36,8 @@ export interface MergePlan {
   /** The changes to make in the working directory. */
   readonly changes: readonly FileChange[];
   readonly conflicts: readonly MergeConflict[];
-  /** The commit that is merged. */
-  readonly commit: string;
+  /** The worktree with the commits that are merged. */
+  readonly worktree: AgentWorktree;
 }
 
 /** Larger texts are not joined line by line. */
@@ -51,31 +53,63 @@ const submoduleMode = '160000';
 export async function planMerge(at: GitPlace, worktree: AgentWorktree, name: string): Promise<MergePlan> {
   const top = await topOf(at);
   const here = { ...at, cwd: top };
-  const { source, commit } = await sourceOf(here, worktree);
+  const { source, present } = await sourceOf(here, worktree);
+  const known = present.submodules ?? [];
+  const whole = await planTree({ top, here, source, commit: present.commit, worktree: present, name }, known);
+  const changes = [...whole.changes];
+  const conflicts = [...whole.conflicts];
+  for (const submodule of known) {
+    const { commit, path } = submodule;
+    const places = { here: { ...at, cwd: join(top, path) }, source: { ...at, cwd: join(source.cwd, path) } };
+    if (commit === undefined || commit === submodule.base) continue;
+    const inner = await planTree({ top, ...places, commit, worktree: submodule, name }, known);
+    addAll(changes, inner.changes);
+    addAll(conflicts, inner.conflicts);
+  }
+  const unknown = source.cwd === here.cwd ? [] : await unknownSubmodules(at, worktree);
+  for (const path of unknown)
+    conflicts.push({ path: join(top, path), reason: 'left as it is: changes in this submodule are not merged' });
+  return { changes, conflicts, worktree: present };
+}
+
+/** Plans the merge of one repository: that of the worktree, or a submodule. */
+async function planTree(
+  m: Merging,
+  submodules: readonly SubmoduleWorktree[],
+): Promise<Pick<MergePlan, 'changes' | 'conflicts'>> {
+  const { top, here, source, commit, worktree } = m;
   const wanted = await changesBetween(source, worktree.base, commit);
   const ours = new Map((await changesBetween(source, worktree.base, await ourTree(here, source))).map(byPath));
   const changes: FileChange[] = [];
   const conflicts: MergeConflict[] = [];
   for (const theirs of wanted) {
-    const planned = await planFile({ here, source, commit, worktree, name }, theirs, ours.get(theirs.path));
+    // The files of such a submodule are merged.
+    const path = relative(top, join(here.cwd, theirs.path));
+    if (theirs.after?.mode === submoduleMode && submodules.some((known) => known.path === path)) continue;
+    const planned = await planFile(m, theirs, ours.get(theirs.path));
     if (planned.change) changes.push(planned.change);
-    if (planned.conflict) conflicts.push({ path: join(top, theirs.path), reason: planned.conflict });
+    if (planned.conflict) conflicts.push({ path: join(here.cwd, theirs.path), reason: planned.conflict });
   }
-  return { changes, conflicts, commit };
+  return { changes, conflicts };
 }
 
 function byPath(change: TreeChange): readonly [string, TreeChange] {
   return [change.path, change];
 }
 
-/** Returns the repository that has the contents of the worktree, and the commit with its present files. */
+/** Returns the checkout that has the contents of the worktree, and the worktree with the commits of its present files. */
 async function sourceOf(
   here: GitPlace,
-  { path, base, commit }: AgentWorktree,
-): Promise<{ readonly source: GitPlace; readonly commit: string }> {
-  const there = { ...here, cwd: path };
-  if (existsSync(path)) return { source: there, commit: await commitState(there, 'State at the merge', base) };
-  if (commit !== undefined && (await hasCommit(here, commit))) return { source: here, commit };
+  worktree: AgentWorktree,
+): Promise<{ readonly source: GitPlace; readonly present: AgentWorktree & { readonly commit: string } }> {
+  const { path, commit } = worktree;
+  if (existsSync(path))
+    return {
+      source: { ...here, cwd: path },
+      present: await withPresentState(here, worktree, 'State at the merge'),
+    };
+  if (commit !== undefined && (await hasCommit(here, commit)))
+    return { source: here, present: { ...worktree, commit } };
   throw new WorktreeError(`the worktree ${path} is gone, and git does not have its files any more`);
 }
 
@@ -94,10 +128,12 @@ async function hasTree(at: GitPlace, tree: string): Promise<boolean> {
 }
 
 interface Merging {
+  /** The top folder of the checkout; the others may be those of a submodule. */
+  readonly top: string;
   readonly here: GitPlace;
   readonly source: GitPlace;
   readonly commit: string;
-  readonly worktree: AgentWorktree;
+  readonly worktree: Pick<AgentWorktree, 'base'>;
   /** The agent's name, for the conflict markers. */
   readonly name: string;
 }

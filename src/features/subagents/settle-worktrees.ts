@@ -17,12 +17,13 @@ import { presentState, replaceFile } from '../../kernel/tools/changes/replace-fi
 import { pathStats } from '../../kernel/disk/path-stats.js';
 import { counted } from '../../kernel/tools/define-tool.js';
 import {
-  commitState,
-  diffBetween,
-  diffSize,
+  diffOfWorktree,
   type DiffSize,
   type GitPlace,
   removeAgentWorktree,
+  sizeOfWorktree,
+  unknownSubmodules,
+  withPresentState,
 } from '../../kernel/tools/worktrees/agent-worktree.js';
 import { agentName, type TrackedAgent, trackedAgents } from './agent-log.js';
 import { applyMerge, type MergeConflict, type MergePlan, planMerge } from './merge-worktree.js';
@@ -62,7 +63,7 @@ export async function mergeAgent(
   const { record, at } = scene;
   const seq = plan.changes.length === 0 ? undefined : await recordMerge(scene, agent, plan, decidedBy);
   const conflicts = [...plan.conflicts, ...(await applyMerge(plan))];
-  const worktree = { ...agent.worktree, commit: plan.commit };
+  const { worktree } = plan;
   const paths = plan.changes.map(({ path }) => path).filter((path) => !isLeft(conflicts, path));
   const summary = mergeText(agent, paths.length, conflicts, at.cwd);
   await record.append({
@@ -102,7 +103,7 @@ async function recordMerge(
   plan: MergePlan,
   decidedBy: 'user' | 'mode' | 'rule',
 ): Promise<number> {
-  const { number, description, worktree } = agent;
+  const { number, description } = agent;
   const id = `merge_${record.events().length + 1}`;
   const made = { name: 'agent', arguments: JSON.stringify({ merge: number }) };
   const content = `agent(merge ${number}: ${description})`;
@@ -114,11 +115,7 @@ async function recordMerge(
   await record.append({ kind: 'tool_started', content: null, data: { tool_call_id: id } });
   const folders = missingFolders(plan).map((path) => ({ path, before_mode: null, after_mode: 0o040755 }));
   const captured = captureChanges(capture, { changes: plan.changes }, { changes: [], folders });
-  const diff = await diffBetween(
-    existsSync(worktree.path) ? { ...at, cwd: worktree.path } : at,
-    worktree.base,
-    plan.commit,
-  )
+  const diff = await diffOfWorktree(at, plan.worktree)
     .then((text) => clampText(text, maxDiffBytes).text)
     .catch(() => '');
   const output = `Merges ${counted(plan.changes.length, 'file')} of ${agentName(agent)}`;
@@ -179,9 +176,8 @@ async function removeWorktree({ at, removing }: MergeScene, worktree: AgentWorkt
  * again. */
 export async function discardAgent(scene: MergeScene, agent: WithWorktree): Promise<string> {
   const { record, at } = scene;
-  const { path, base } = agent.worktree;
-  const commit = existsSync(path) ? await commitState({ ...at, cwd: path }, 'Discarded state', base) : undefined;
-  const worktree = { ...agent.worktree, ...(commit === undefined ? {} : { commit }) };
+  const isThere = existsSync(agent.worktree.path);
+  const worktree = isThere ? await withPresentState(at, agent.worktree, 'Discarded state') : agent.worktree;
   const content = `Discarded the changes of ${agentName(agent)}. /undo brings the worktree back.`;
   await record.append({ kind: 'agent', content, data: { ...stepOf(agent, 'discarded'), worktree } });
   await removeWorktree(scene, worktree);
@@ -189,10 +185,11 @@ export async function discardAgent(scene: MergeScene, agent: WithWorktree): Prom
 }
 
 /** Returns the changes of an agent as they are now, as a unified diff. */
-export async function currentDiff(at: GitPlace, { path, base, commit = base }: AgentWorktree): Promise<string> {
-  if (!existsSync(path)) return await diffBetween(at, base, commit);
-  const there = { ...at, cwd: path };
-  return await diffBetween(there, base, await commitState(there, 'State now', base));
+export async function currentDiff(at: GitPlace, worktree: AgentWorktree): Promise<string> {
+  if (!existsSync(worktree.path)) return await diffOfWorktree(at, worktree);
+  const unknown = await unknownSubmodules(at, worktree);
+  const refused = unknown.map((name) => `Files of the submodule ${name} were changed. They are not merged.\n`);
+  return (await diffOfWorktree(at, await withPresentState(at, worktree, 'State now'))) + refused.join('');
 }
 
 /** The worktree of an agent that has ended, with the commit of its files. */
@@ -205,13 +202,15 @@ export async function endWorktree(
   { at, removing }: Pick<MergeScene, 'at' | 'removing'>,
   worktree: AgentWorktree,
 ): Promise<EndedWorktree | null> {
-  const { path, base } = worktree;
-  const there = { ...at, cwd: path };
+  const { path } = worktree;
   const isThere = existsSync(path);
-  const commit = isThere ? await commitState(there, 'State at the end', base) : base;
-  const size = isThere ? await diffSize(there, base, commit) : { files: 0, added: 0, removed: 0 };
-  if (size.files > 0) return { ...size, worktree: { ...worktree, commit } };
-  if (isThere) await removing?.(path);
+  if (isThere) {
+    const present = await withPresentState(at, worktree, 'State at the end');
+    const size = await sizeOfWorktree(at, present);
+    const files = size.files + (await unknownSubmodules(at, worktree)).length;
+    if (files > 0) return { ...size, files, worktree: present };
+    await removing?.(path);
+  }
   await removeAgentWorktree(at, worktree);
   return null;
 }
@@ -270,15 +269,16 @@ async function finishMerge(scene: MergeScene, agent: WithWorktree, seq: number):
     if (reason !== null)
       left.push({ path: change.path, reason: `left as it is: the merge was interrupted, ${reason}` });
   }
-  const plan = await planMerge(at, agent.worktree, agent.agent).catch(() => null);
-  const both = (plan?.conflicts ?? []).filter(({ path }) => !left.some((known) => known.path === path));
+  const nothing: Pick<MergePlan, 'worktree' | 'conflicts'> = { worktree: agent.worktree, conflicts: [] };
+  const plan = await planMerge(at, agent.worktree, agent.agent).catch(() => nothing);
+  const both = plan.conflicts.filter(({ path }) => !left.some((known) => known.path === path));
   const conflicts = [...left, ...both];
   await record.append({
     kind: 'agent',
     content: mergeText(agent, changes.length - left.length, conflicts, at.cwd),
     data: {
       ...stepOf(agent, 'merged'),
-      worktree: { ...agent.worktree, ...(plan ? { commit: plan.commit } : {}) },
+      worktree: plan.worktree,
       of_seq: seq,
       ...(conflicts.length > 0 ? { conflicts } : {}),
     },

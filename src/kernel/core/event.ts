@@ -456,6 +456,16 @@ export interface AgentWorktree {
   readonly base: string;
   /** The commit with the state of its files at this step. */
   readonly commit?: string;
+  /** Submodules that have a worktree inside of it, parents first. Absent: none has. */
+  readonly submodules?: readonly SubmoduleWorktree[];
+}
+
+/** The worktree of a submodule, inside that of its repository. */
+export interface SubmoduleWorktree {
+  /** Relative to the top folder. */
+  readonly path: string;
+  readonly base: string;
+  readonly commit?: string;
 }
 
 /** A step of a sub-agent that works in the background or in a worktree, in the log of the session that started it. */

@@ -1,8 +1,9 @@
-import { existsSync, realpathSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
-import type { AgentWorktree } from '../../core/event.js';
+import { addAll } from '../../core/lists.js';
+import type { AgentWorktree, SubmoduleWorktree } from '../../core/event.js';
 import { type GitResult, runGit } from '../process/run-git.js';
 
 /** The directory and the environment that git runs in. */
@@ -37,11 +38,33 @@ const branchPrefix = 'worktree-';
 export async function planWorktree(at: GitPlace, name: string): Promise<AgentWorktree> {
   const top = await topOf(at);
   await requireCommit({ ...at, cwd: top });
+  const submodules = await planSubmodules({ ...at, cwd: top }, deepestSubmodule);
   return {
     path: join(dirname(top), `${basename(top)}-${name}`),
     branch: branchPrefix + name,
     base: await commitState({ ...at, cwd: top }, 'State of the working directory'),
+    ...(submodules.length === 0 ? {} : { submodules: submodules.slice(0, mostSubmodules) }),
   };
+}
+
+/** More submodules than these, and those that are nested deeper, stay empty. */
+const mostSubmodules = 32;
+const deepestSubmodule = 3;
+
+/** Plans worktrees of the submodules that are checked out, with their present state. They share the objects of the
+ * checkout, so nothing is fetched. */
+async function planSubmodules(at: GitPlace, depth: number): Promise<readonly SubmoduleWorktree[]> {
+  const planned: SubmoduleWorktree[] = [];
+  for (const path of depth === 0 ? [] : await submodulesOf(at)) {
+    const there = { ...at, cwd: join(at.cwd, path) };
+    if (!existsSync(join(there.cwd, '.git'))) continue;
+    const base = await commitState(there, 'State of the submodule').catch(() => null);
+    if (base === null) continue;
+    const nested = await planSubmodules(there, depth - 1);
+    planned.push({ path, base });
+    for (const inner of nested) planned.push({ ...inner, path: join(path, inner.path) });
+  }
+  return planned;
 }
 
 /** Makes a planned worktree. */
@@ -51,7 +74,38 @@ export async function makeWorktree(at: GitPlace, planned: AgentWorktree): Promis
   if (existsSync(path)) throw new WorktreeError(`${path} exists already`);
   const onBranch = branch === null ? ['--detach'] : ['-b', branch];
   await git({ ...at, cwd: top }, ['worktree', 'add', ...onBranch, '--', path, base]);
-  return await insideOf(at, { ...planned, path: realpathSync(path) });
+  return await insideOf(at, await withSubmodules({ ...at, cwd: top }, { ...planned, path: realpathSync(path) }));
+}
+
+/** Makes the worktrees of submodules in a new worktree. One that cannot be made stays empty. */
+async function withSubmodules(top: GitPlace, worktree: AgentWorktree): Promise<AgentWorktree> {
+  const { submodules: planned = [], ...rest } = worktree;
+  const made: SubmoduleWorktree[] = [];
+  for (const submodule of planned) if (await makeSubmodule(top, worktree.path, submodule)) made.push(submodule);
+  return { ...rest, ...(made.length === 0 ? {} : { submodules: made }) };
+}
+
+/** Returns false where there can be none, and leaves the folder empty then. */
+async function makeSubmodule(
+  top: GitPlace,
+  worktree: string,
+  { path, base, commit = base }: SubmoduleWorktree,
+): Promise<boolean> {
+  const from = { ...top, cwd: join(top.cwd, path) };
+  const there = { ...top, cwd: join(worktree, path) };
+  if (!existsSync(join(from.cwd, '.git')) || !existsSync(there.cwd) || readdirSync(there.cwd).length > 0) return false;
+  try {
+    await git(from, ['worktree', 'add', '--detach', '--', there.cwd, `${base}^`]);
+    // `core.worktree` of the repository may lead out of it (`extensions.worktreeConfig`).
+    if ((await topOf(there)) !== there.cwd) throw new WorktreeError(`${there.cwd} leads to another folder`);
+    await git(there, ['read-tree', '--reset', '-u', commit]);
+    await git(there, ['read-tree', '--reset', `${base}^`]);
+    return true;
+  } catch {
+    for (const name of readdirSync(there.cwd)) rmSync(join(there.cwd, name), { recursive: true, force: true });
+    await run(from, ['worktree', 'prune']);
+    return false;
+  }
 }
 
 /** Uses a worktree that a hook has made at `path`. Its present state is what it begins with. */
@@ -69,12 +123,85 @@ export async function adoptWorktree(at: GitPlace, path: string): Promise<MadeWor
 export async function insideOf(at: GitPlace, worktree: AgentWorktree): Promise<MadeWorktree> {
   const prefix = (await git(at, ['rev-parse', '--show-prefix'])).trim();
   const directory = join(worktree.path, prefix);
-  const submodules = await submodulesOf(at);
+  const { path, submodules = [] } = worktree;
+  const empty = (await submodulesOf({ ...at, cwd: path }))
+    .filter((name) => !submodules.some((known) => known.path === name))
+    .filter((name) => !existsSync(join(path, name, '.git')));
+  const lacks = [
+    ...(empty.length === 0 ? [] : [`The submodules ${empty.join(', ')} are empty in the worktree.`]),
+    ...(submodules.length === 0
+      ? []
+      : [
+          `The submodules ${submodules.map(({ path: name }) => name).join(', ')} are in it; change their files as any other.`,
+        ]),
+  ].join(' ');
   return {
     worktree,
-    directory: existsSync(directory) ? directory : worktree.path,
-    lacks: submodules.length === 0 ? null : `The submodules ${submodules.join(', ')} are empty in the worktree.`,
+    directory: existsSync(directory) ? directory : path,
+    lacks: lacks === '' ? null : lacks,
   };
+}
+
+/** Returns a worktree with the commits of its present files. A submodule whose folder is gone has none. */
+export async function withPresentState(
+  at: GitPlace,
+  worktree: AgentWorktree,
+  message: string,
+): Promise<AgentWorktree & { readonly commit: string }> {
+  const { path, base, submodules = [] } = worktree;
+  const present: SubmoduleWorktree[] = [];
+  for (const submodule of submodules) {
+    const there = { ...at, cwd: join(path, submodule.path) };
+    const isThere = existsSync(join(there.cwd, '.git'));
+    present.push(isThere ? { ...submodule, commit: await commitState(there, message, submodule.base) } : submodule);
+  }
+  const commit = await commitState({ ...at, cwd: path }, message, base);
+  return { ...worktree, commit, ...(submodules.length === 0 ? {} : { submodules: present }) };
+}
+
+/** A part of a worktree that is a repository: it itself, or a submodule. */
+interface WorktreePart {
+  readonly at: GitPlace;
+  /** Of paths in it: '' or `submodule/`. */
+  readonly prefix: string;
+  readonly base: string;
+  readonly commit: string;
+}
+
+/** Returns the parts of a worktree that have changed files; of one that is gone, from the checkout. */
+async function partsOf(at: GitPlace, worktree: AgentWorktree): Promise<readonly WorktreePart[]> {
+  const { path, base, commit = base, submodules = [] } = worktree;
+  const top = existsSync(path) ? path : await topOf(at);
+  const inner = submodules.flatMap(({ path: name, base: before, commit: after = before }) => {
+    const there = { ...at, cwd: join(top, name) };
+    return after === before || !existsSync(join(there.cwd, '.git'))
+      ? []
+      : [{ at: there, prefix: `${name}/`, base: before, commit: after }];
+  });
+  return [{ at: { ...at, cwd: top }, prefix: '', base, commit }, ...inner];
+}
+
+/** Returns the changes of a worktree up to its commits as a unified diff, those in submodules included. */
+export async function diffOfWorktree(at: GitPlace, worktree: AgentWorktree): Promise<string> {
+  let diff = '';
+  for (const part of await partsOf(at, worktree)) {
+    const prefixes = [`--src-prefix=a/${part.prefix}`, `--dst-prefix=b/${part.prefix}`];
+    diff += await git(part.at, ['diff', ...plainDiff, ...prefixes, part.base, part.commit, '--']);
+  }
+  return diff;
+}
+
+/** Returns the submodules with changed files that the worktree of the agent does not know, for example because the agent
+ * has fetched them itself. Nothing of them is merged. */
+export async function unknownSubmodules(at: GitPlace, worktree: AgentWorktree): Promise<readonly string[]> {
+  const { path, submodules = [] } = worktree;
+  const listed = await git({ ...at, cwd: path }, ['status', '--porcelain=v2', '-z', '--ignore-submodules=none']);
+  // Source: git-status(1), "Porcelain Format Version 2": `1 XY S<c><m><u> mH mI mW hH hI path`.
+  return listed.split('\0').flatMap((entry) => {
+    const found = /^1 \S+ S.(?:M.|.U) (?:\S+ ){5}(.*)$/s.exec(entry);
+    const name = found?.[1] ?? '';
+    return found && !submodules.some((known) => known.path === name) ? [name] : [];
+  });
 }
 
 async function submodulesOf(at: GitPlace): Promise<readonly string[]> {
@@ -99,7 +226,7 @@ async function requireCommit(at: GitPlace): Promise<void> {
 
 /** Makes a commit with the present state of the files of a checkout, on no branch. Neither its index nor its files
  * change. `parent`: the commit that it follows; absent: HEAD. */
-export async function commitState(at: GitPlace, message: string, parent = 'HEAD'): Promise<string> {
+async function commitState(at: GitPlace, message: string, parent = 'HEAD'): Promise<string> {
   const tree = await treeOf(at);
   return (await git(at, [...asAgent, 'commit-tree', '-p', parent, '-m', message, tree])).trim();
 }
@@ -150,11 +277,6 @@ function fileOf(mode: string, hash: string): TreeFile | null {
   return mode === '000000' ? null : { mode, hash };
 }
 
-/** Returns a unified diff between two commits or trees. */
-export async function diffBetween(at: GitPlace, from: string, to: string): Promise<string> {
-  return await git(at, ['diff', ...plainDiff, from, to, '--']);
-}
-
 /** The size of a change. */
 export interface DiffSize {
   readonly files: number;
@@ -162,8 +284,13 @@ export interface DiffSize {
   readonly removed: number;
 }
 
-export async function diffSize(at: GitPlace, from: string, to: string): Promise<DiffSize> {
-  const rows = (await git(at, ['diff', ...plainDiff, '--numstat', '-z', from, to, '--'])).split('\0').filter(Boolean);
+/** Returns the size of the changes of a worktree up to its commits, those in submodules included. */
+export async function sizeOfWorktree(at: GitPlace, worktree: AgentWorktree): Promise<DiffSize> {
+  const rows: string[] = [];
+  for (const part of await partsOf(at, worktree)) {
+    const listed = await git(part.at, ['diff', ...plainDiff, '--numstat', '-z', part.base, part.commit, '--']);
+    addAll(rows, listed.split('\0').filter(Boolean));
+  }
   const sum = (column: number): number =>
     rows.reduce((total, row) => total + (Number(row.split('\t')[column]) || 0), 0);
   return { files: rows.length, added: sum(0), removed: sum(1) };
@@ -185,7 +312,8 @@ export async function hasCommit(at: GitPlace, commit: string): Promise<boolean> 
 
 /** Removes a worktree with all its files, and the branch that was made for it. Does nothing where they are gone. `at` is
  * outside of it. */
-export async function removeAgentWorktree(at: GitPlace, { path, branch }: AgentWorktree): Promise<void> {
+export async function removeAgentWorktree(at: GitPlace, worktree: AgentWorktree): Promise<void> {
+  const { path, branch, submodules = [] } = worktree;
   if (existsSync(path)) {
     const removed = await run(at, ['worktree', 'remove', '--force', '--force', '--', path]);
     if (removed.exitCode !== 0 && existsSync(path)) {
@@ -194,6 +322,11 @@ export async function removeAgentWorktree(at: GitPlace, { path, branch }: AgentW
     }
   }
   await run(at, ['worktree', 'prune']);
+  if (submodules.length > 0) {
+    const top = await topOf(at);
+    for (const { path: name } of submodules)
+      if (existsSync(join(top, name))) await run({ ...at, cwd: join(top, name) }, ['worktree', 'prune']);
+  }
   if (branch === null) return;
   const known = await run(at, ['show-ref', '--verify', '--quiet', `refs/heads/${branch}`]);
   if (known.exitCode === 0) await git(at, ['branch', '-D', '--', branch]);
@@ -212,6 +345,7 @@ export async function restoreAgentWorktree(at: GitPlace, worktree: AgentWorktree
   if (commit !== base) await git({ ...at, cwd: path }, ['read-tree', '--reset', '-u', commit]);
   // The files are as they were, and nothing is staged.
   await git({ ...at, cwd: path }, ['read-tree', '--reset', base]);
+  if (worktree.submodules) await withSubmodules({ ...at, cwd: await topOf(at) }, worktree);
 }
 
 /** Joins two changes of one text. `conflicts`: both changed the same lines, and the text has both, between markers. */
