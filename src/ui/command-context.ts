@@ -91,7 +91,8 @@ function questions({ dialogs, signal }: Parts): Questions {
     pick: (options) => answered(() => dialogs.pick(options, calledAt)),
     ask: (form) => answered(() => dialogs.ask(form, calledAt, signal)),
     hidden: (question) => answered(() => dialogs.hidden(question)),
-    page: async (title, text, options) => (signal.aborted ? null : await dialogs.page(title, text, calledAt, options)),
+    page: async (title, text, options) =>
+      signal.aborted ? null : await dialogs.page(title, text, calledAt, options, signal),
     box: (options) => answered(() => dialogs.box(options, calledAt, signal)),
   };
 }

@@ -7,6 +7,7 @@ import { type Event, knownEvent } from '../../kernel/core/event.js';
 import { firstLine } from '../../kernel/core/text.js';
 import type { GitPlace } from '../../kernel/tools/worktrees/agent-worktree.js';
 import { agentDesk, type RunningAgent } from './agent-parts.js';
+import { AgentPage, conversationText } from './follow-agent.js';
 import { agentName, findTracked, isUnmerged, sizeText, type TrackedAgent, trackedAgents } from './agent-log.js';
 import { planMerge } from './merge-worktree.js';
 import { endWords } from './record-agents.js';
@@ -156,32 +157,28 @@ async function act(verb: Verb, agent: Shown, text: string, repl: Repl): Promise<
   }
 }
 
-async function showConversation(agent: Shown, { screen, store }: Repl): Promise<void> {
+/** Shows the conversation of an agent. That of one that runs grows until the page is closed. */
+async function showConversation(agent: Shown, repl: Repl): Promise<void> {
+  const { screen, store, sessions, parts } = repl;
+  const title = (shown: Shown): string => `${rowOf(shown)} (${detailOf(shown)})`;
   const events = agent.now?.child?.events() ?? (await store.load(agent.sessionId));
-  await screen.page(`${rowOf(agent)} (${detailOf(agent)})`, conversationText(events), { prose: true });
-}
-
-/** The conversation of an agent as text: tasks, answers, calls and how they went. */
-function conversationText(events: readonly Event[]): string {
-  return events.flatMap(linesOf).join('\n').trimEnd() || 'There is nothing in it yet.';
-}
-
-function linesOf(raw: Event): readonly string[] {
-  const event = knownEvent(raw);
-  switch (event?.kind) {
-    case 'user':
-      return [event.data?.note === true ? event.content : `❯ ${event.content}`, ''];
-    case 'assistant':
-      return event.content.trim() === '' ? [] : [event.content, ''];
-    case 'tool_call':
-      return [`● ${event.content}`];
-    case 'tool_result':
-      return [`  ${event.data.success ? '✔' : '✘'} ${firstLine(event.content, 200)}`, ''];
-    case 'error':
-      return [`✘ ${event.content}`, ''];
-    default:
-      return [];
+  if (agent.now === null) {
+    await screen.page(title(agent), conversationText(events), { prose: true });
+    return;
   }
+  const { session } = sessions.current();
+  const running = (): RunningAgent | null =>
+    parts.find(agentDesk)?.agents.get(session.id)?.running().get(agent.sessionId) ?? null;
+  const live = new AgentPage({
+    title: () => {
+      const known = trackedAgents(session.events()).find(({ sessionId }) => sessionId === agent.sessionId) ?? agent;
+      const costUsd = known.costUsd ?? spentOn(session.events(), agent.sessionId);
+      return title({ ...agent, ...known, costUsd, now: running() });
+    },
+    child: () => running()?.child ?? null,
+    parent: session,
+  });
+  await screen.page(title(agent), live.text(), { prose: true, live });
 }
 
 function placeOf({ settings: { cwd, env } }: Repl): GitPlace {

@@ -104,7 +104,17 @@ export interface SlashCommand {
   run(argument: string, context: CommandContext): Promise<void>;
 }
 
+/** A page whose text grows. It stays at the end unless the user scrolls up. */
+export interface LivePage {
+  readonly title: () => string;
+  readonly text: () => string;
+  /** Takes what is called after each change. Returns how to end that; called once the page is closed. */
+  readonly follow: (onChange: () => void) => () => void;
+}
+
 export interface PageOptions {
+  /** The present state, where the text grows. Where nothing can be drawn again, the text that was given is shown. */
+  readonly live?: LivePage;
   readonly prose?: boolean;
   /** The same text as changes of files, for a screen that lays them out. */
   readonly changes?: readonly FileChangeText[];

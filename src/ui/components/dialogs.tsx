@@ -8,7 +8,7 @@ import { sanitize } from '../../kernel/core/sanitize.js';
 import type { ScreenSize } from '../terminal/writer.js';
 import { changeRows } from '../diff-lines.js';
 import type { FileChangeText } from '../../kernel/console/slash-command.js';
-import type { PageOptions } from '../../kernel/console/slash-command.js';
+import type { LivePage, PageOptions } from '../../kernel/console/slash-command.js';
 import type { Theme } from '../../kernel/console/theme.js';
 import { pauseMs, type Timers } from '../../kernel/core/timers.js';
 import type { View } from '../view.js';
@@ -29,6 +29,8 @@ import type { Overlay } from './screen.js';
 
 /** A part of the pause. */
 const stepMs = 100;
+/** A page that grows is laid out again at most once in this time. */
+const livePageMs = 100;
 
 /** The dialogs in the place of the input: questions, pickers, the pager. The last one has the keys; a question waits
  * below what is open. */
@@ -52,7 +54,14 @@ export interface Dialogs {
   /** Asks for what is not shown. It takes the keys at once, so that no part of the answer gets into the draft, unless
    * it opens by itself. */
   hidden(question: HiddenQuestion): Promise<string | null>;
-  page(title: string, text: string, calledAt: number, options?: PageOptions): Promise<string | null>;
+  /** Opens a pager; `signal` closes it. */
+  page(
+    title: string,
+    text: string,
+    calledAt: number,
+    options?: PageOptions,
+    signal?: AbortSignal,
+  ): Promise<string | null>;
   /** Opens a box over the input; `signal` closes it. */
   box(options: BoxOptions, calledAt: number, signal: AbortSignal): Promise<string | null>;
   clear(): void;
@@ -90,23 +99,27 @@ export function createDialogs(d: Parts): Dialogs {
       return open<Readonly<Record<string, FormValue>>>((done) => createForm(form, asks, done, d), signal);
     },
     hidden: (question) => open((done) => createHiddenInput(question, done, d.onChange), question.signal),
-    page: (title, text, calledAt, options = {}) => {
-      const { changes, keys = {} } = options;
+    page: (title, text, calledAt, options = {}, signal) => {
+      const { changes, keys = {}, live } = options;
       const asks = calledAt !== pause.keys();
-      const lines = sanitize(text).split('\n');
-      const rows = changes ? pagedChanges(changes, d.theme()) : textRows(lines, options, d.theme());
-      return open<string>((done) =>
-        createPager(
-          {
-            title: sanitize(title),
-            rows,
-            asks,
-            keys,
-          },
-          done,
-          d.onChange,
-        ),
+      const rows = changes
+        ? pagedChanges(changes, d.theme())
+        : textRows(live?.text ?? (() => text), options, d.theme());
+      const shownTitle = (): string => sanitize(live?.title() ?? title);
+      const pages = new Pages(rows);
+      let ended = (): void => undefined;
+      const shown = open<string>(
+        (done) => createPager({ title: shownTitle, pages, asks, keys, live }, done, d.onChange),
+        signal,
       );
+      if (live)
+        ended = live.follow(() => {
+          pages.changed();
+          if (!d.timers.has('page')) d.timers.set('page', livePageMs, d.onChange);
+        });
+      return shown.finally(() => {
+        ended();
+      });
     },
     box: (options, calledAt, signal) => {
       const asks = calledAt !== pause.keys();
@@ -303,9 +316,10 @@ function Pager({ title, rows, position, does, waits }: PagerProps): ReactNode {
 
 const leavingKeys = new Set(['escape', 'ctrl-c', 'ctrl-o', 'ctrl-d']);
 
-function textRows(lines: readonly string[], options: PageOptions, theme: Theme): RowsOf {
+function textRows(text: () => string, options: PageOptions, theme: Theme): RowsOf {
   const { prose = false, at = 0, marked = [] } = options;
   return (columns) => {
+    const lines = sanitize(text()).split('\n');
     const layOut = (part: readonly string[]): readonly string[] =>
       part
         .flatMap((line) => (prose ? wrapWords(line, columns, 4) : [line]))
@@ -328,24 +342,27 @@ function pagedChanges(changes: readonly FileChangeText[], theme: Theme): RowsOf 
 }
 
 interface PagerParts {
-  readonly title: string;
-  readonly rows: RowsOf;
+  readonly title: () => string;
+  readonly pages: Pages;
+  readonly live: LivePage | undefined;
   readonly asks: boolean;
   readonly keys: Readonly<Record<string, string>>;
 }
 
 /** A long text to look through in the live region; the scrollback does not get it. Lines are clean already. */
 function createPager(
-  { title, rows: rowsOf, asks, keys }: PagerParts,
+  { title, pages, asks, keys, live }: PagerParts,
   onDone: (key: string | null) => void,
   onChange: () => void,
 ): Overlay {
-  const pages = new Pages(rowsOf);
+  let isAtEnd = live !== undefined;
   const own = Object.entries(keys).map(([key, text]) => `${key} ${text},`);
   const does = own.length === 0 ? 'arrows and page keys scroll,' : own.join(' ');
   const scroll = (name: string): void => {
     const by = pages.distance(name);
-    if (by !== null) pages.scroll(by);
+    if (by === null) return;
+    pages.scroll(by);
+    isAtEnd = live !== undefined && pages.isAtEnd();
   };
   /** Letters scroll up to the first that ends it; what follows is the draft's. */
   const read = (text: string): InputEvent | null => {
@@ -364,11 +381,12 @@ function createPager(
     asks,
     element: (size: ScreenSize, waits: boolean): ReactElement => {
       pages.fit(size);
+      if (isAtEnd) pages.scroll(pages.rows.length);
       const { rows, top, height } = pages;
       const end = Math.min(rows.length, top + height);
       return (
         <Pager
-          title={title}
+          title={title()}
           rows={rows.slice(top, end)}
           does={does}
           position={`lines ${top + 1}-${end} of ${rows.length}`}

@@ -33,6 +33,10 @@ export class Pages {
     this.scroll(0);
   }
 
+  isAtEnd(): boolean {
+    return this.top + this.height >= this.rows.length;
+  }
+
   scroll(by: number): void {
     this.top = Math.max(0, Math.min(this.rows.length - this.height, this.top + by));
   }
