@@ -208,6 +208,7 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
     limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
     interactive,
     expand: run.parts.expand,
+    mentions: run.parts.mentions,
     ...run.parts.limitWait(),
     attachments: run.pictures.attachments,
     grants: choice.mission?.grants ?? [],

@@ -122,6 +122,15 @@ export class RunParts {
     return sum;
   };
 
+  /** Expands the sub-agents that a message names. */
+  readonly mentions: Expand = async (message) => {
+    for (const { mentions } of this.#parts) {
+      const expanded = mentions ? await mentions(message) : null;
+      if (expanded !== null) return expanded;
+    }
+    return null;
+  };
+
   /** Returns how many commands run in the background. */
   running(): number {
     return this.#parts.reduce((sum, part) => sum + (part.running?.() ?? 0), 0);

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { streamLines } from '../../src/kernel/core/stream-lines.js';
 import { isRecord } from '../../src/kernel/core/json.js';
 import { openSqliteStore } from '../../src/kernel/store/sqlite-store.js';
-import { agent, lines, place, repl, script } from './inside.js';
+import { agent, atTerminal, lines, place, repl, script } from './inside.js';
 
 type At = ReturnType<typeof place>;
 
@@ -522,6 +522,38 @@ test('@name has the agent do the task, and the model gets its report with the me
   expect(lines(plain.stdout).some(({ type }) => type === 'tool_call')).toBe(false);
   const empty = await agent(at, [...args, '@finder']);
   expect(empty.stdout + empty.stderr).toContain('write what finder is to do after @finder');
+});
+
+test('@name in a message that is typed while a turn runs has the agent do the task when the message is delivered', async () => {
+  const at = withAgent([{ text: 'The word is in a.txt.' }]);
+  const turns = [calls(['bash', { command: 'sleep 1' }]), { text: 'Both done.' }];
+  const model = script(at, turns);
+  await atTerminal(
+    at,
+    ['-m', model, '--approval', 'never'],
+    [
+      ['❯', 'go\n'],
+      [/sleep 1/, '@finder where is the word?\n'],
+      ['Both done.', '/exit\n'],
+    ],
+  );
+  const listed = await agent(at, ['sessions', 'list', '--json']);
+  const [{ id }] = JSON.parse(listed.stdout) as [{ readonly id: string }];
+  const { store } = await opened(at);
+  const events = await store.load(id);
+  await store.close();
+  const told = events.flatMap(({ kind, content, data }) =>
+    kind === 'user' || (kind === 'tool_call' && (data as { by?: string }).by === 'command')
+      ? [`${kind} ${content}`]
+      : [],
+  );
+  expect(told).toEqual([
+    'user go',
+    'user @finder where is the word?',
+    'tool_call agent(finder: where is the word?)',
+    'user Report of finder:\nThe word is in a.txt.',
+  ]);
+  expect(events.findLast(({ kind }) => kind === 'assistant')?.content).toBe('Both done.');
 });
 
 test('effort of an agent is that of its requests; another value is named', async () => {

@@ -6,6 +6,7 @@ import {
   projectPlaces,
   type TrustedHere,
 } from '../../kernel/config/project.js';
+import type { Expand } from '../../kernel/core/session-port.js';
 import type { RunHost, RunPart } from '../../kernel/console/feature.js';
 import { agentNames } from '../../kernel/console/agent-names-port.js';
 import { backgroundAgents } from '../../kernel/console/background-agents-port.js';
@@ -30,11 +31,12 @@ export async function openAgentPart({ settings, options, parts, registry }: RunH
   });
   const find = async () => (registry.get('agent') ? (await (await loadRoles()).findAgents(settings)).agents : []);
   parts.add(agentNames, async () => (await find()).map(({ name }) => name));
+  const mentions: Expand = async (message) =>
+    /^[^/$]/.test(message) && registry.get('agent') && /(?:^|[\s(])@/.test(message)
+      ? (await loadNames()).expandAgents(message, await find(), settings.cwd)
+      : null;
   return {
-    expand: async (message) =>
-      /^[^/$]/.test(message) && registry.get('agent') && /(?:^|[\s(])@/.test(message)
-        ? (await loadNames()).expandAgents(message, await find(), settings.cwd)
-        : null,
+    ...{ expand: mentions, mentions },
     menu: () =>
       Promise.resolve({
         commands: () => [],

@@ -9,7 +9,7 @@ import type { Conversation, ModelRef } from '../core/projection.js';
 import type { Fault, Price, Provider } from '../core/provider.js';
 import type { Log, Schedule } from '../core/runtime.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
-import type { AgentEvent, QueuedMessage } from '../core/session-port.js';
+import type { AgentEvent, Expand, QueuedMessage } from '../core/session-port.js';
 import type { ToolChoice, TurnSettings } from '../core/turn-settings.js';
 import type { SubagentRequest, BoundCall, CallSession, Registry, ToolOutcome } from '../core/tool.js';
 import type { Budget } from './budget.js';
@@ -223,6 +223,10 @@ export interface TurnDeps extends DispatchDeps {
   /** Continues with another model until the turn has ended. Resolves with the reason why it cannot, or null. Never
    * rejects. */
   readonly useFallbackModel: (ref: FallbackRef) => Promise<string | null>;
+  /** Returns the calls of sub-agents that a message names. Absent: none can be named. */
+  readonly mentions?: Expand;
+  /** Records a message that waited, and has the sub-agents that it names do their tasks. */
+  readonly recordWaiting: (message: QueuedMessage, signal: AbortSignal) => Promise<void>;
   /** Messages the user sent meanwhile, for delivery now. */
   readonly takeSteering: () => readonly QueuedMessage[];
   /** Absent: a usage limit ends the turn. */

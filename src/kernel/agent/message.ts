@@ -101,10 +101,44 @@ async function runCalls(
 }
 
 /** Records a message that a part of the program sends, as it is. */
-export async function recordSent(d: TurnDeps, text: string, { source, note, id }: SentBy): Promise<null> {
-  const data = { ...(note ? { note: true } : {}), ...messageData(source, id) };
-  await recordUser(d, { content: text, typed: note ? '' : text, data });
+export async function recordSent(
+  d: TurnDeps,
+  text: string,
+  { source, note, id }: SentBy,
+  signal: AbortSignal,
+): Promise<null> {
+  if (!note) {
+    await recordDelivered(d, { text, ...messageData(source, id) }, signal);
+    return null;
+  }
+  await recordUser(d, { content: text, typed: '', data: { note: true, ...messageData(source, id) } });
   return null;
+}
+
+/** Records a message that waited, or that came from elsewhere. It is on the disk before the sub-agents that it names do
+ * their tasks, so it is delivered once, whatever happens meanwhile. A note has their reports. */
+export async function recordDelivered(
+  d: TurnDeps,
+  { text, ...data }: { readonly text: string; readonly source?: MessageSource; readonly message_id?: string },
+  signal: AbortSignal,
+): Promise<void> {
+  await recordUser(d, { content: text, typed: text, data });
+  const named = mayExpand.test(text) ? ((await d.mentions?.(text)) ?? null) : null;
+  if (named === null) return;
+  const warn = (message: string): void => {
+    d.emit({ type: 'notice', level: 'warn', code: 'agent_task', message });
+  };
+  if (typeof named === 'string') {
+    warn(named.replace(/^The message was not sent: /, 'No sub-agent was started: '));
+    return;
+  }
+  const ran = await runCalls(d, named, signal);
+  if ('status' in ran) {
+    if (ran.fault) warn(ran.fault.message);
+    return;
+  }
+  const content = named.text(ran.outputs).slice(text.length).trim();
+  await recordUser(d, { content, typed: '', data: { note: true }, kept: ran.kept });
 }
 
 function unsent(message: string, denials: readonly Denial[] = []): TurnEnd {

@@ -24,7 +24,8 @@ import type { OmissionPlan } from './omit-results.js';
 import type { ApprovalDeps, FallbackRef, ReadyModel, ToolDeps, TurnDeps, TurnSettingsUse } from './dependencies.js';
 import type { Dispatched } from './dispatch.js';
 import { askAboutPrompt, askHooks, tellBegun, tellFailed, tellWaiting } from './apply-hooks.js';
-import { recordMessage, recordSent, runOwnCall } from './message.js';
+import { messageData } from './attached-files.js';
+import { recordDelivered, recordMessage, recordSent, runOwnCall } from './message.js';
 import { requestAnswer, requestSideAnswer, requestTitle, requestVerdict } from './request.js';
 import type { SideQuestionEnd } from './side-question.js';
 import { lastLimit, leaving, type PendingLimit, type WaitForLimit } from './limit-wait.js';
@@ -60,6 +61,9 @@ export interface SessionParts extends Pick<
   readonly interactive: boolean;
   /** Expands messages that begin with a slash. Absent: messages remain as they are. */
   readonly expand?: Expand;
+  /** Expands the sub-agents that a message names. Absent: none can be named in a message that waits or comes from
+   * elsewhere. */
+  readonly mentions?: Expand;
   /** Waits for the end of usage limits. Absent: they end the turn. */
   readonly waitForLimit?: WaitForLimit;
   /** SHA-256 (hex) of calls that the user has allowed beforehand. */
@@ -288,7 +292,7 @@ class LiveSession implements Session {
       }
       const refused =
         sentBy && sentBy.typed !== true
-          ? await recordSent(this.deps(), text, sentBy)
+          ? await recordSent(this.deps(), text, sentBy, signal)
           : await recordMessage(this.deps(), { text, expand: this.#options.expand, ...this.#sender(sentBy) }, signal);
       const mode = policy.record?.(this.events()) ?? null;
       if (mode) await this.record.note(mode);
@@ -606,13 +610,16 @@ class LiveSession implements Session {
   }
 
   deps(): TurnDeps {
-    const { models, limits, host, secrets, attachments, waitForLimit } = this.#options;
+    const { models, limits, host, secrets, attachments, waitForLimit, mentions } = this.#options;
     return {
       tools: this.#tools,
       models,
       limits,
       host,
       ...(waitForLimit ? { waitForLimit } : {}),
+      ...(mentions ? { mentions } : {}),
+      recordWaiting: ({ text, source = 'queue', id }, signal) =>
+        recordDelivered(this.deps(), { text, ...messageData(source, id) }, signal),
       ...(secrets ? { secrets } : {}),
       ...(attachments ? { attachments } : {}),
       cwd: this.cwd,

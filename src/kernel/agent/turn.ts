@@ -6,7 +6,7 @@ import type { Fault, ReceivedCall } from '../core/provider.js';
 import type { QueuedMessage, TurnEnd } from '../core/session-port.js';
 import { firstLine, withoutEnd } from '../core/text.js';
 import type { Binding, Denial } from '../core/tool.js';
-import { keepAttached, messageData, recordUser } from './attached-files.js';
+import { keepAttached } from './attached-files.js';
 import { allowanceOf, tokensOf } from './budget.js';
 import { compactionRules, warnOfSize, windowIsFull } from './compaction-rules.js';
 import type { PendingLimit } from './limit-wait.js';
@@ -106,11 +106,11 @@ export async function recordWaiting(
 }
 
 /** Records a message that came meanwhile, unless a hook holds it back. */
-async function steer(d: TurnDeps, { text, source = 'queue', id }: QueuedMessage, signal: AbortSignal): Promise<void> {
-  const held = await askAboutPrompt(d, text, false, signal);
-  const heldMessage = id === undefined ? {} : { heldMessage: id };
+async function steer(d: TurnDeps, message: QueuedMessage, signal: AbortSignal): Promise<void> {
+  const held = await askAboutPrompt(d, message.text, false, signal);
+  const heldMessage = message.id === undefined ? {} : { heldMessage: message.id };
   if (held) d.emit({ type: 'notice', level: 'warn', code: 'hook', message: held.message, ...heldMessage });
-  else await recordUser(d, { content: text, typed: text, data: messageData(source, id) });
+  else await d.recordWaiting(message, signal);
 }
 
 /** Runs the calls of a response, or counts a response without calls that the provider wants to continue. */

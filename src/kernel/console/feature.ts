@@ -207,6 +207,8 @@ export interface RunPart {
   news?(events: readonly Event[]): Promise<readonly string[]>;
   /** Replaces a message, such as the name of a command in a file. Null: the message is not its own. */
   readonly expand?: Expand;
+  /** Expands the sub-agents that a message names which waited or came from elsewhere. It is never a command. */
+  readonly mentions?: Expand;
   /** Returns how many commands run in the background. */
   running?(): number;
   /** Returns what the status line shows of a session; '' for nothing. Called for each frame. */
