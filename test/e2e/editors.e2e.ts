@@ -130,6 +130,30 @@ test('a question is answered in either place, once, and the other one closes it'
   ]);
 });
 
+test('questions of the model are answered in the editor or in the terminal, and the other one closes them', async () => {
+  const at = place();
+  const questions = [{ question: 'Which colour?', options: [{ label: 'Red' }, { label: 'Blue' }] }];
+  const asking = { calls: [{ name: 'ask_user', arguments: { questions } }] };
+  const terminal = openScreen(at, ['-m', script(at, [asking, asking, { text: 'Thank you.' }])]);
+  await terminal.until(idle);
+  terminal.type('paint\r');
+  await terminal.until(/Which colour\?/);
+  const editor = await EditorProcess.start(at);
+  const { sessions } = await editor.agent.request(methods.agent.session.list, { cwd: at.work });
+  await editor.load(sessions[0]?.sessionId ?? '', at.work);
+  await editor.until(({ forms }) => forms.length === 1);
+  editor.forms[0]?.fill({ q0: 'Blue' });
+  await editor.until(({ forms }) => forms.length === 2);
+  expect(editor.forms[1]?.isOver).toBe(false);
+  await terminal.until(/result:[^]*Blue[^]*❯ 1\. Red/);
+  terminal.type('1');
+  await editor.until(({ forms }) => forms[1]?.isOver === true);
+  await editor.until(() => editor.said() === 'Thank you.');
+  const results = events(at).filter(({ kind }) => kind === 'tool_result');
+  const sources = results.map(({ data }) => (JSON.parse(data ?? '') as { answer_source?: string }).answer_source);
+  expect(sources).toEqual(['editor', undefined]);
+});
+
 test('a cancel interrupts the turn; a prompt that waits for its turn is taken back', async () => {
   const at = place();
   const [id] = detached(at, [held, held, { text: 'Last.' }], 'go on');

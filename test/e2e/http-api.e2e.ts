@@ -127,6 +127,110 @@ test('a program sends messages, answers what it was shown, interrupts and stops'
   stream.kill();
 });
 
+const colour = { question: 'Which colour?', header: 'Colour', options: [{ label: 'Red' }, { label: 'Blue' }] };
+const rooms = { question: 'Which rooms?', options: [{ label: 'Hall' }, { label: 'Attic' }], multi: true };
+const asking = (...questions: readonly object[]) => ({ calls: [{ name: 'ask_user', arguments: { questions } }] });
+/** The results of the questions, and where they were answered. */
+const answers = (all: readonly Recorded[]): readonly unknown[] =>
+  all
+    .filter(({ kind }) => kind === 'tool_result')
+    .map(({ data }) => data as { readonly output: string; readonly answer_source?: string })
+    .map(({ output, answer_source: source }) => [(JSON.parse(output) as { readonly output: string }).output, source]);
+
+test('questions of the model are answered by a program or in the terminal, once', async () => {
+  const turns = [asking(colour), asking(rooms), { text: 'Thank you.' }];
+  const at = place({ 'script.json': JSON.stringify({ turns }) });
+  const repl = openScreen(at, ['-m', `offline/${join(at.work, 'script.json')}`]);
+  await repl.until(/❯/);
+  repl.type('paint\r');
+  await repl.until(/Which colour\?/);
+  const { api, list, events } = await sessionsOf(at);
+  const [row] = await list();
+  const path = `/api/sessions/${row?.session_id ?? ''}`;
+  expect(row?.state).toBe('waiting_for_approval');
+  const answer = async (form: string, body: object): Promise<readonly unknown[]> => {
+    const { status, value } = await api.call('POST', `${path}/questions/${form}`, body);
+    const { status: done, error } = value as { readonly status?: string; readonly error?: { readonly code: string } };
+    return [status, done ?? error?.code];
+  };
+  const red = { decision: 'answer', values: { q0: 'Red' } };
+  expect(await answer('form_1', red)).toEqual([409, 'not_shown']);
+  const [shown] = (await api.call('GET', `${path}/questions`)).value as readonly { id: string; shown: string }[];
+  expect(shown).toMatchObject({
+    id: 'form_1',
+    from: 'the model',
+    fields: [{ name: 'q0', label: 'Colour', free: true }],
+  });
+  expect(await answer('form_1', { ...red, shown: 'another' })).toEqual([409, 'changed']);
+  expect(await answer('form_1', { decision: 'answer', values: { q0: 7 } })).toEqual([400, 'bad_request']);
+  expect(await answer('form_9', { ...red, shown: 'x' })).toEqual([404, 'not_found']);
+  expect(await answer('form_1', red)).toEqual([200, 'answered']);
+  await repl.until(/Which rooms\?/);
+  expect(await answer('form_1', { decision: 'decline' })).toEqual([409, 'answered']);
+  const stream = api.stream(`${path}/events?live=1`);
+  await stream.until((each) => (each.latest('questions') as readonly unknown[] | undefined)?.length === 1);
+  await repl.until(/❯ \[ \] 1\. Hall/);
+  repl.type('1');
+  await repl.until(/\[x\] 1\. Hall/);
+  repl.type('\r');
+  await stream.until((each) => (each.latest('questions') as readonly unknown[]).length === 0);
+  await repl.until(/Thank you\./);
+  expect(answers(await events(row?.session_id ?? ''))).toEqual([
+    ['Which colour?\n- Red', 'api'],
+    ['Which rooms?\n- Hall', undefined],
+  ]);
+  stream.kill();
+});
+
+test.skipIf(chromium === undefined)(
+  'questions of the model are answered in the page, and close in every tab',
+  async () => {
+    const turns = [asking(colour, rooms), asking(colour), asking(colour), { text: 'Thank you.' }];
+    const at = place({ 'script.json': JSON.stringify({ turns }) });
+    const { api, told, events } = await sessionsOf(at);
+    const browser = await browserType.launch({ executablePath: chromium ?? '', args: ['--no-sandbox'] });
+    onTestFinished(() => browser.close());
+    const model = `offline/${join(at.work, 'script.json')}`;
+    const begun = await api.call('POST', '/api/sessions', { prompt: 'paint', model, cwd: at.work });
+    const { session_id: id } = begun.value as Row;
+    const context = await browser.newContext();
+    const problems: string[] = [];
+    const open = async (): Promise<Page> => {
+      const page = await context.newPage();
+      page.on('pageerror', (error) => problems.push(String(error)));
+      await page.goto(told.page);
+      await page.click(`a[href="s/${id}"]`);
+      await page.waitForSelector('.ask');
+      return page;
+    };
+    const page = await open();
+    const other = await open();
+    await other.fill('.ask fieldset:nth-of-type(1) .own', 'a draft of the other tab');
+    await page.click('.ask button[data-answer=answer]');
+    await says(page, '.said', '`q0` needs an answer.');
+    await page.click('.ask label:has-text("Blue")');
+    await page.click('.ask label:has-text("Attic")');
+    await page.fill('.ask fieldset:nth-of-type(2) .own', 'and the cellar');
+    await page.click('.ask button[data-answer=answer]');
+    await other.waitForFunction(() => document.querySelectorAll('.ask fieldset').length === 1);
+    await other.fill('.ask .own', 'a light blue');
+    await other.click('.ask button[data-answer=answer]');
+    await says(page, '#entries', 'a light blue');
+    await page.waitForSelector('.ask button[data-answer=decline]:not([disabled])');
+    await page.click('.ask button[data-answer=decline]');
+    for (const tab of [page, other]) {
+      await says(tab, '#entries', 'Thank you.');
+      expect(await tab.$$('.ask')).toEqual([]);
+    }
+    expect(answers(await events(id))).toEqual([
+      ['Which colour?\n- Blue\n\nWhich rooms?\n- Attic\n- typed: and the cellar', 'web'],
+      ['Which colour?\n- typed: a light blue', 'web'],
+      ['The user declined to answer.', 'web'],
+    ]);
+    expect(problems).toEqual([]);
+  },
+);
+
 test('a program starts a session in the background, and a message runs it again after its end', async () => {
   const turns = [{ text: 'Begun.' }, { text: 'Continued.' }];
   const at = place({ 'script.json': JSON.stringify({ turns }) });

@@ -21,7 +21,7 @@ const mostMessageBytes = 1024 * 1024;
 /** The outcomes that are remembered. */
 const mostOutcomes = 1000;
 
-const commands = ['message', 'withdraw', 'interrupt', 'answer', 'stop'] as const;
+const commands = ['message', 'withdraw', 'interrupt', 'answer', 'fill', 'stop'] as const;
 
 export type Answer = Omit<Done, 'type' | 'ref'>;
 export type Command = Extract<ClientMessage, { readonly ref: string; readonly type: (typeof commands)[number] }>;
@@ -86,6 +86,8 @@ export class ClientCommands {
         return {};
       case 'answer':
         return this.#answer(message);
+      case 'fill':
+        return this.#fill(message);
       case 'stop':
         return this.#stop();
       default:
@@ -153,6 +155,32 @@ export class ClientCommands {
       return { problem: 'The call changed after it was shown. Look at it again.', code: 'changed' };
     this.#state.close(id);
     this.#session.answer(id, toPermission(question, answer, fields));
+    return {};
+  }
+
+  async #fill(fields: Fields): Promise<Answer> {
+    const { id, shown, answer, values, source: given } = fields;
+    if (typeof id !== 'string') return { problem: 'The answer names no form.', code: 'unknown' };
+    if (answer !== 'filled' && answer !== 'declined') return failed('An answer to a form is filled or declined.');
+    const { followerForm, readValues } = await clientTexts.get();
+    const { forms, answered } = this.#state;
+    const form = forms.get(id);
+    if (!form)
+      return answered.has(id)
+        ? { problem: 'These questions were answered already.', code: 'answered' }
+        : { problem: 'There are no such questions.', code: 'unknown' };
+    const source = toAnswerSource(given);
+    if (answer === 'declined') {
+      this.#state.closeForm(id);
+      this.#session.answer(id, { answer, source });
+      return {};
+    }
+    if (shown !== followerForm(id, form).shown)
+      return { problem: 'The questions changed after they were shown. Look at them again.', code: 'changed' };
+    const read = readValues(form, values);
+    if (!read.ok) return { problem: read.problem, code: 'invalid' };
+    this.#state.closeForm(id);
+    this.#session.answer(id, { answer, values: read.values, source });
     return {};
   }
 

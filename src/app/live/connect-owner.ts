@@ -22,7 +22,10 @@ export interface OwnerClient {
   readonly closed: Promise<void>;
 }
 
-type Referred = Extract<ClientMessage, { readonly type: 'message' | 'withdraw' | 'interrupt' | 'answer' | 'stop' }>;
+type Referred = Extract<
+  ClientMessage,
+  { readonly type: 'message' | 'withdraw' | 'interrupt' | 'answer' | 'fill' | 'stop' }
+>;
 /** A message to which the owner reports the outcome. */
 export type OwnerRequest = Referred extends infer Message
   ? Message extends { readonly ref: string }

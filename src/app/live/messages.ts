@@ -1,4 +1,5 @@
 import type { AnswerSource, MessageSource } from '../../kernel/core/event.js';
+import type { FormField, FormValue } from '../../kernel/core/form.js';
 import type { TurnEnd } from '../../kernel/core/session-port.js';
 
 /** The protocol between the process that owns a session and its clients: one JSON value on each line, both ways, over
@@ -18,6 +19,33 @@ export interface FollowerApproval {
   readonly targets: readonly string[];
   /** The calls that "yes, in this session" would allow; null if it allows only this exact call. */
   readonly rules: string | null;
+  /** The digest of all the above. An answer names it. */
+  readonly shown: string;
+}
+
+/** One question of a form as a client shows it. */
+export interface FollowerField {
+  readonly name: string;
+  readonly question: string;
+  readonly label: string | null;
+  readonly kind: FormField['kind'];
+  readonly options: readonly { readonly value: string; readonly label: string; readonly about: string | null }[];
+  /** Any number of options may be chosen: the answer is a list. */
+  readonly several: boolean;
+  /** The answer may be other words than the options. */
+  readonly free: boolean;
+  readonly required: boolean;
+  readonly preset: FormValue | null;
+}
+
+/** A form of the owner as a client shows it: questions of the model or of a server. */
+export interface FollowerForm {
+  readonly id: string;
+  /** The source: `the model`, `the server github`. */
+  readonly from: string;
+  readonly title: string | null;
+  readonly message: string;
+  readonly fields: readonly FollowerField[];
   /** The digest of all the above. An answer names it. */
   readonly shown: string;
 }
@@ -63,6 +91,16 @@ export type ClientMessage =
       readonly shown?: string;
       readonly answer: 'once' | 'session' | 'deny';
       readonly message?: string;
+      readonly source: AnswerSource;
+    }
+  /** Answers a form. `shown`: of the form that the client has shown; values are refused without it. */
+  | {
+      readonly type: 'fill';
+      readonly ref: string;
+      readonly id: string;
+      readonly shown?: string;
+      readonly answer: 'filled' | 'declined';
+      readonly values?: Readonly<Record<string, FormValue>>;
       readonly source: AnswerSource;
     }
   /** Ends the owner in order. */
@@ -116,6 +154,8 @@ export type OwnerMessage =
       readonly type: 'state';
       readonly busy: boolean;
       readonly questions: readonly FollowerApproval[];
+      /** Absent: the owner is of a version that sends no forms. */
+      readonly forms?: readonly FollowerForm[];
       readonly text: string;
       readonly after: number;
       readonly facts: OwnerFacts;
@@ -126,6 +166,8 @@ export type OwnerMessage =
   | { readonly type: 'output'; readonly callId: string; readonly text: string }
   | { readonly type: 'question'; readonly question: FollowerApproval }
   | { readonly type: 'answered'; readonly id: string }
+  | { readonly type: 'form'; readonly form: FollowerForm }
+  | { readonly type: 'form_closed'; readonly id: string }
   /** A turn has begun, or has ended. `seq`: the number of the last event by then, so a message whose event has no greater
    * number was in that turn or in an earlier one. `end`: how it has ended. */
   | { readonly type: 'busy'; readonly busy: boolean; readonly seq: number; readonly end?: EndedTurn }
@@ -138,7 +180,7 @@ export type OwnerMessage =
       readonly ref: string;
       readonly kept?: true;
       readonly problem?: string;
-      readonly code?: 'changed' | 'answered' | 'unknown' | 'failed';
+      readonly code?: 'changed' | 'answered' | 'unknown' | 'invalid' | 'failed';
     }
   /** To a terminal: what to print, base64. `rows_above`: then so many rows above the cursor belong to the frame, and a
    * client erases them where the owner is gone. */

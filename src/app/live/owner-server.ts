@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { knownEvent, typedText } from '../../kernel/core/event.js';
+import type { Form } from '../../kernel/core/form.js';
 import { isRecord } from '../../kernel/core/json.js';
 import type { Question } from '../../kernel/core/policy.js';
 import type { Schedule } from '../../kernel/core/runtime.js';
@@ -70,6 +71,7 @@ export class OwnerServer {
 
   take(event: AgentEvent): void {
     if (event.type === 'approval_requested') void this.#ask(event.question);
+    if (event.type === 'form_opened') void this.#put(event.id, event.form);
     const told = this.#followers().length === 0 ? null : this.#messageOf(event);
     if (told === null) return;
     addMessage(this.#pending, told, event);
@@ -153,6 +155,8 @@ export class OwnerServer {
         return { type: 'output', callId: event.callId, text: event.chunk };
       case 'approval_resolved':
         return { type: 'answered', id: event.callId };
+      case 'form_closed':
+        return { type: 'form_closed', id: event.id };
       case 'turn_started':
         return { type: 'busy', busy: true, seq: this.#lastSeq() };
       case 'turn_ended':
@@ -175,8 +179,15 @@ export class OwnerServer {
     this.#soon();
   }
 
+  async #put(id: string, form: Form): Promise<void> {
+    const { followerForm } = await clientTexts.get();
+    if (this.#followers().length === 0 || this.#state.forms.get(id) !== form) return;
+    this.#pending.push({ type: 'form', form: followerForm(id, form) });
+    this.#soon();
+  }
+
   async #sendState(client: ClientConnection): Promise<void> {
-    const { approvalOf } = await clientTexts.get();
+    const { approvalOf, followerForm } = await clientTexts.get();
     const facts = await this.#facts();
     this.#send();
     if (client.isGone()) return;
@@ -184,6 +195,7 @@ export class OwnerServer {
       type: 'state',
       busy: this.#session.busy(),
       questions: [...this.#state.questions.values()].map(approvalOf),
+      forms: [...this.#state.forms].map(([id, form]) => followerForm(id, form)),
       ...this.#state.text(),
       facts,
     };

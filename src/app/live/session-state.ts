@@ -1,4 +1,5 @@
 import type { Event } from '../../kernel/core/event.js';
+import type { Form } from '../../kernel/core/form.js';
 import type { Question } from '../../kernel/core/policy.js';
 import type { AgentEvent } from '../../kernel/core/session-port.js';
 import type { SessionState } from './messages.js';
@@ -12,10 +13,10 @@ export function endsText({ kind }: Pick<Event, 'kind'>): boolean {
 /** The present activity of a session, for clients that come later. */
 export class OwnedState {
   readonly questions = new Map<string, Question>();
-  /** The digests of questions that were answered, by their ids. */
+  /** The ids of questions and forms that were answered. */
   readonly answered = new Set<string>();
+  readonly forms = new Map<string, Form>();
   readonly #session: OwnedSession;
-  readonly #forms = new Set<string>();
   /** The answer that is not recorded yet. */
   #text: string[] = [];
   #textAfter = 0;
@@ -30,8 +31,8 @@ export class OwnedState {
   take(event: AgentEvent): void {
     if (event.type === 'approval_requested') this.questions.set(event.question.callId, event.question);
     if (event.type === 'approval_resolved') this.close(event.callId);
-    if (event.type === 'form_opened') this.#forms.add(event.id);
-    if (event.type === 'form_closed') this.#forms.delete(event.id);
+    if (event.type === 'form_opened') this.forms.set(event.id, event.form);
+    if (event.type === 'form_closed') this.closeForm(event.id);
     if (event.type === 'limit_waiting') this.#isLimited = true;
     if (event.type === 'limit_ended' || event.type === 'turn_ended') this.#isLimited = false;
     this.#noteText(event);
@@ -46,6 +47,11 @@ export class OwnedState {
     if (this.questions.delete(id)) this.answered.add(id);
   }
 
+  /** A form is answered. */
+  closeForm(id: string): void {
+    if (this.forms.delete(id)) this.answered.add(id);
+  }
+
   /** The answer in flight. `after`: the number of the last event before it. */
   text(): { readonly text: string; readonly after: number } {
     return { text: this.#text.join(''), after: this.#textAfter };
@@ -56,7 +62,7 @@ export class OwnedState {
   }
 
   #now(): SessionState {
-    if (this.questions.size + this.#forms.size > 0) return 'waiting_for_approval';
+    if (this.questions.size + this.forms.size > 0) return 'waiting_for_approval';
     if (!this.#session.busy()) return 'idle';
     return this.#isLimited ? 'waiting_for_limit' : 'working';
   }

@@ -27,11 +27,16 @@ const mostTimes = 3;
 /** Returns the name of the field for a free answer beside a choice. */
 const ownWords = (name: string): string => `${name}_own_words`;
 
+/** Returns true if the editor can show the form: as a form, or as one choice after the other. */
+export function canShow({ showsForms }: Pick<FormPlace, 'showsForms'>, { fields }: Form): boolean {
+  return showsForms || fields.every(isOneChoice);
+}
+
 /** Shows a form to the user in their editor. If the editor cannot show it, the answer is that of a user who declines.
  * Source: Agent Client Protocol, version 1, `elicitation/create` and `session/request_permission`, read 2026-11-22. */
 export async function putToEditor(place: FormPlace, form: Form): Promise<FormAnswer> {
   if (place.showsForms) return await putForm(place, form);
-  if (!form.fields.every(isOneChoice)) return { answer: 'declined' };
+  if (!canShow(place, form)) return { answer: 'declined' };
   const values: Record<string, FormValue> = {};
   for (const field of form.fields) {
     const chosen = await putChoice(place, form, field);

@@ -8,10 +8,11 @@ import {
   type ToolCallStatus,
 } from '@agentclientprotocol/sdk';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { EndedTurn, FollowerApproval } from '../../app/live/messages.js';
+import type { EndedTurn, FollowerApproval, FollowerForm } from '../../app/live/messages.js';
 import { openRecord } from '../../app/open-record.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { type Event, knownEvent, type Stop, type ToolCallData } from '../../kernel/core/event.js';
+import type { Form, FormAnswer } from '../../kernel/core/form.js';
 import type { SessionRow, Store } from '../../kernel/core/store.js';
 import { openAttachedFiles } from '../viewers/api/attached-uploads.js';
 import { type Following, followSession, type SessionUpdate } from '../viewers/follow-session.js';
@@ -32,6 +33,7 @@ import {
   readMode,
   toMode,
 } from './editor-session.js';
+import { canShow, putToEditor } from './editor-forms.js';
 import { askedElsewhere, offeredAnswers, type Outbox, thought, Updates } from './editor-updates.js';
 import { promptText, unreadable } from './prompt-blocks.js';
 
@@ -48,6 +50,7 @@ const lostText =
 export class JoinedSession implements EditorSession {
   readonly id: string;
   readonly #client: AgentContext;
+  readonly #showsForms: boolean;
   readonly #store: Store;
   readonly #settings: Settings;
   readonly #updates: Updates;
@@ -87,6 +90,7 @@ export class JoinedSession implements EditorSession {
     this.id = id;
     this.#hasServers = mcpServers.length > 0;
     this.#client = editor.client;
+    this.#showsForms = editor.showsForms;
     this.#settings = settings;
     this.#store = store;
     this.#outbox = outboxOf(editor, id);
@@ -273,6 +277,12 @@ export class JoinedSession implements EditorSession {
       case 'answered':
         this.#answered(seen.id);
         return;
+      case 'form':
+        void this.#putForm(seen.form);
+        return;
+      case 'form_closed':
+        this.#answered(seen.id);
+        return;
       case 'held':
         this.#turns.end(0, {
           status: 'failed',
@@ -400,6 +410,42 @@ export class JoinedSession implements EditorSession {
     }
   }
 
+  async #putForm(form: FollowerForm): Promise<void> {
+    const { id, shown } = form;
+    if (this.#asks.get(id)?.shown === shown) return;
+    this.#answered(id);
+    if (!canShow({ showsForms: this.#showsForms }, shownForm(form, ''))) {
+      this.#outbox.add([thought(`${form.from} asks something that this editor cannot show. Answer it elsewhere.`)]);
+      return;
+    }
+    const asking = new AbortController();
+    const { signal } = asking;
+    this.#asks.set(id, { shown, asking });
+    await this.#outbox.taken();
+    const [toolCallId = id] = this.#started;
+    const place = { client: this.#client, sessionId: this.id, toolCallId, showsForms: this.#showsForms, signal };
+    try {
+      for (let problem: string | null = ''; problem !== null && !signal.aborted;)
+        problem = await this.#fill(form, await putToEditor(place, shownForm(form, problem)));
+    } catch (error) {
+      if (!signal.aborted)
+        this.#settings.log({ at: 'acp', message: 'the editor did not show the form', error: String(error) });
+    }
+  }
+
+  /** Sends the answer to a form. Returns why its values do not fit, so that the user can correct them; null if there is
+   * nothing more to ask. */
+  async #fill({ id, shown }: FollowerForm, answer: FormAnswer): Promise<string | null> {
+    // The user may have closed it here to answer elsewhere.
+    if (answer.answer !== 'filled' && answer.answer !== 'declined') return null;
+    const values = answer.answer === 'filled' ? { values: answer.values } : {};
+    const done = await this.#request({ type: 'fill', id, shown, source: 'editor', answer: answer.answer, ...values });
+    if (done?.code === 'invalid') return done.problem ?? null;
+    const problem = done ? done.problem : 'No process runs the session now. Nothing was answered.';
+    if (problem !== undefined) this.#outbox.add([thought(problem)]);
+    return null;
+  }
+
   /** Sends the answer to what the editor has shown. It counts only if the call is still that one. */
   async #answer({ id, shown }: FollowerApproval, chosen: string): Promise<void> {
     const answer = chosen === 'once' ? 'once' : chosen === 'deny' ? 'deny' : 'session';
@@ -407,6 +453,29 @@ export class JoinedSession implements EditorSession {
     const problem = done ? done.problem : 'No process runs the session now. Nothing was answered.';
     if (problem !== undefined) this.#outbox.add([thought(problem)]);
   }
+}
+
+/** Returns the form to show in the editor, with what was wrong with the last answer. */
+function shownForm({ from, title, message, fields }: FollowerForm, problem: string): Form {
+  return {
+    from,
+    message: [problem, title ?? '', message].filter((text) => text !== '').join('\n'),
+    fields: fields.map(({ name, question, label, kind, options, several, free, required, preset }) => ({
+      name,
+      question,
+      kind,
+      required,
+      ...(label === null ? {} : { label }),
+      ...(preset === null ? {} : { preset }),
+      ...(several ? { several } : {}),
+      ...(free ? { free } : {}),
+      options: options.map((option) => ({
+        value: option.value,
+        label: option.label,
+        ...(option.about === null ? {} : { about: option.about }),
+      })),
+    })),
+  };
 }
 
 const completed: EndedTurn = { status: 'completed' };

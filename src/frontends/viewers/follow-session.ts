@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { connectOwner, type OwnerClient, type OwnerRequest } from '../../app/live/connect-owner.js';
-import type { Done, EndedTurn, FollowerApproval, Hello, OwnerMessage } from '../../app/live/messages.js';
+import type { Done, EndedTurn, FollowerApproval, FollowerForm, Hello, OwnerMessage } from '../../app/live/messages.js';
 import { endsText } from '../../app/live/session-state.js';
 import type { Event } from '../../kernel/core/event.js';
 import type { SessionLog } from '../../kernel/core/store.js';
@@ -19,7 +19,7 @@ export type SessionUpdate =
     }
   | { readonly type: 'question'; readonly question: FollowerApproval }
   | { readonly type: 'text'; readonly text: string }
-  | Extract<OwnerMessage, { readonly type: 'void' | 'output' | 'answered' | 'held' }>;
+  | Extract<OwnerMessage, { readonly type: 'void' | 'output' | 'answered' | 'form' | 'form_closed' | 'held' }>;
 
 export interface Following {
   /** Sends a message to the process that runs the session. Resolves to what became of it, or to null where no process
@@ -109,6 +109,8 @@ class Reader {
   /** The number of the last event that ended a text. */
   #answered = 0;
   #text = '';
+  /** The ids of the forms that are open. */
+  #forms = new Set<string>();
   /** Null until it is known. */
   #isLive: boolean | null = null;
   #last: Promise<void> = Promise.resolve();
@@ -182,6 +184,7 @@ class Reader {
         await this.#takeText(told.text, told.after, true);
         this.#see({ type: 'live', live: true, busy: told.busy });
         for (const question of told.questions) this.#see({ type: 'question', question });
+        this.#takeForms(told.forms ?? []);
         return;
       case 'text':
         await this.#takeText(told.text, told.after, false);
@@ -205,6 +208,14 @@ class Reader {
       case 'held':
         this.#see(told);
         return;
+      case 'form':
+        this.#forms.add(told.form.id);
+        this.#see(told);
+        return;
+      case 'form_closed':
+        this.#forms.delete(told.id);
+        this.#see(told);
+        return;
       case 'done':
       case 'screen':
       case 'raw':
@@ -217,6 +228,14 @@ class Reader {
       default:
         told satisfies never; // Another version may send what this one does not know.
     }
+  }
+
+  /** Takes all forms that are open. Others were closed where the message was lost. */
+  #takeForms(forms: readonly FollowerForm[]): void {
+    const open = new Set(forms.map(({ id }) => id));
+    for (const id of this.#forms) if (!open.has(id)) this.#see({ type: 'form_closed', id });
+    this.#forms = open;
+    for (const form of forms) this.#see({ type: 'form', form });
   }
 
   /** Takes a part of the answer in flight, or all of it so far. An answer that the log has by now is left out. */

@@ -6,7 +6,7 @@ import type { Store } from '../../kernel/core/store.js';
 import { formatCost } from '../../ui/item-lines.js';
 import { totalsOf } from '../../ui/view.js';
 import { firstAfter, type SessionFeed } from './session-feed.js';
-import { askBlocks, entryParts } from './session-page.js';
+import { askBlocks, entryParts, formBlocks } from './session-page.js';
 
 /** A page, and what it has. */
 interface Client {
@@ -120,7 +120,8 @@ export class PageRoom {
     this.#paintedAt = performance.now();
     const last = this.#events.at(-1)?.seq ?? 0;
     const { text, output } = this.#feed;
-    const parts = { text, output, work: this.#work(), state: this.#state(), asks: askBlocks(this.#feed.approvals()) };
+    const asks = askBlocks(this.#feed.approvals()) + formBlocks(this.#feed.forms());
+    const parts = { text, output, work: this.#work(), state: this.#state(), asks };
     const rendered = new Map<number, ReturnType<typeof entryParts>>();
     try {
       for (const client of [...this.#clients]) {
@@ -161,7 +162,8 @@ export class PageRoom {
   /** A session that has asked something does not work. */
   #state(): string {
     const names = { working: 'working', idle: 'waiting for you', stopped: 'not running', '': '' };
-    const state = this.#feed.approvals().length > 0 ? 'waiting for an answer' : names[this.#work()];
+    const state =
+      this.#feed.approvals().length + this.#feed.forms().length > 0 ? 'waiting for an answer' : names[this.#work()];
     return this.#costUsd > 0 && state !== '' ? `${state} · ${formatCost(this.#costUsd)}` : state;
   }
 }

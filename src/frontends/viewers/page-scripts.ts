@@ -236,19 +236,44 @@ addEventListener('pageshow', (event) => {
 setInterval(() => {
   if (!document.hidden && (Date.now() - heardAt > 45000 || source?.readyState === 2)) connect();
 }, 5000);
-asks.addEventListener('click', async (event) => {
-  const { answer } = event.target.dataset;
-  const ask = event.target.closest('.ask');
-  if (!answer || !ask) return;
+const answerCall = (ask, answer) => {
   const { id, shown } = ask.dataset;
   const message = ask.querySelector('input').value.trim();
-  for (const button of ask.querySelectorAll('button')) button.disabled = true;
-  const { problem } = await api(session + '/approvals/' + encodeURIComponent(id), {
+  return api(session + '/approvals/' + encodeURIComponent(id), {
     decision: answer === 'deny' ? 'deny' : 'allow',
     shown,
     ...(answer === 'session' ? { scope: 'session' } : {}),
     ...(message === '' ? {} : { message }),
   });
+};
+/** The answer to a question; undefined if there is none. The user's own words go before an option. */
+const valueOf = (field) => {
+  const { kind, several } = field.dataset;
+  const own = field.querySelector('.own')?.value.trim() ?? '';
+  const chosen = [...field.querySelectorAll('input:checked')].map(({ value }) => value);
+  if (several) return own === '' ? chosen : [...chosen, own];
+  const value = own === '' ? chosen[0] : own;
+  if (value === undefined) return undefined;
+  if (kind === 'boolean') return value === 'true';
+  return kind === 'number' || kind === 'integer' ? Number(value) : value;
+};
+const answerForm = (ask, decision) => {
+  const { form, shown } = ask.dataset;
+  const values = {};
+  if (decision === 'answer')
+    for (const field of ask.querySelectorAll('fieldset')) {
+      const value = valueOf(field);
+      if (value !== undefined) values[field.dataset.name] = value;
+    }
+  const body = decision === 'answer' ? { decision, shown, values } : { decision, shown };
+  return api(session + '/questions/' + encodeURIComponent(form), body);
+};
+asks.addEventListener('click', async (event) => {
+  const { answer } = event.target.dataset;
+  const ask = event.target.closest('.ask');
+  if (!answer || !ask) return;
+  for (const button of ask.querySelectorAll('button')) button.disabled = true;
+  const { problem } = await (ask.dataset.form ? answerForm(ask, answer) : answerCall(ask, answer));
   if (!problem) return;
   say(problem);
   for (const button of ask.querySelectorAll('button')) button.disabled = false;

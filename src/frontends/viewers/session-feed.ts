@@ -2,7 +2,7 @@ import { type Event, knownEvent } from '../../kernel/core/event.js';
 import type { SessionLog } from '../../kernel/core/store.js';
 import { tailBytes } from '../../kernel/core/text.js';
 import type { OwnerRequest } from '../../app/live/connect-owner.js';
-import type { Done, FollowerApproval } from '../../app/live/messages.js';
+import type { Done, FollowerApproval, FollowerForm } from '../../app/live/messages.js';
 import { endsText } from '../../app/live/session-state.js';
 import { type Following, followSession, type SessionUpdate } from './follow-session.js';
 
@@ -26,6 +26,7 @@ export class SessionFeed {
   stateChanges = 0;
   isClosed = false;
   readonly #approvals = new Map<string, FollowerApproval>();
+  readonly #forms = new Map<string, FollowerForm>();
   readonly #listeners = new Set<() => void>();
   readonly #readers = new Set<(events: readonly Event[]) => void>();
   readonly #endedCalls = new Set<string>();
@@ -80,6 +81,10 @@ export class SessionFeed {
     return [...this.#approvals.values()];
   }
 
+  forms(): readonly FollowerForm[] {
+    return [...this.#forms.values()];
+  }
+
   /** Sends a message to the process that runs the session. Null: no process runs it, or it does not answer. */
   async request(message: OwnerRequest): Promise<Done | null> {
     return (await this.#following?.request(message)) ?? null;
@@ -130,6 +135,7 @@ export class SessionFeed {
         this.live = { isRunning: seen.live, isBusy: seen.busy };
         if (seen.live) return;
         this.#approvals.clear();
+        this.#forms.clear();
         this.text = '';
         this.output = '';
         return;
@@ -138,6 +144,12 @@ export class SessionFeed {
         return;
       case 'answered':
         this.#approvals.delete(seen.id);
+        return;
+      case 'form':
+        this.#forms.set(seen.form.id, seen.form);
+        return;
+      case 'form_closed':
+        this.#forms.delete(seen.id);
         return;
       case 'held':
         return; // The message waits for the next opening of the session.

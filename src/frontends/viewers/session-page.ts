@@ -7,7 +7,7 @@ import { distinctTitles, localTime, oneLine } from '../../kernel/console/line-ou
 import { type Event, knownEvent } from '../../kernel/core/event.js';
 import type { Blob, SearchHit, SessionRow, SessionSummary } from '../../kernel/core/store.js';
 import { formatCost } from '../../ui/item-lines.js';
-import type { FollowerApproval, OwnerFacts } from '../../app/live/messages.js';
+import type { FollowerApproval, FollowerField, FollowerForm, OwnerFacts } from '../../app/live/messages.js';
 import { listScript, liveScript } from './page-scripts.js';
 import { viewerStyle as style } from './viewer-style.js';
 
@@ -224,4 +224,51 @@ function askBlock({ id, head, rows, reasons, targets, rules, shown }: FollowerAp
 <pre>${escaped(rows.join('\n'))}</pre>${why.map((line) => `<p class="note">${escaped(line)}</p>`).join('')}
 ${button('once', 'Yes')}${button('session', inSession)}${button('deny', 'No')}
 <input type="text" placeholder="With “No”: what the agent should do instead" aria-label="Reason"></section>`;
+}
+
+/** The open questions of the model and of servers, as forms. */
+export function formBlocks(forms: readonly FollowerForm[]): string {
+  return forms.map(formBlock).join('');
+}
+
+function formBlock({ id, from, title, message, fields, shown }: FollowerForm): string {
+  const asker = title ?? `Questions of ${from}`;
+  const about = message === '' ? '' : `<pre>${escaped(message)}</pre>`;
+  return `<section class="ask" data-form="${escaped(id)}" data-shown="${escaped(shown)}"><strong>${escaped(asker)}</strong>
+${about}${fields.map((field) => fieldBlock(field, `${id} ${field.name}`)).join('')}
+<button type="button" data-answer="answer">Answer</button><button type="button" data-answer="decline">Decline</button></section>`;
+}
+
+/** `group`: the name that the options share. */
+function fieldBlock(field: FollowerField, group: string): string {
+  const { name, question, label, kind, several } = field;
+  const legend = [label ?? '', question].filter((part) => part !== '').map(escaped);
+  const facts = `data-name="${escaped(name)}" data-kind="${kind}"${several ? ' data-several="1"' : ''}`;
+  return `<fieldset ${facts}><legend>${legend.join(': ')}</legend>${fieldInputs(field, escaped(group))}</fieldset>`;
+}
+
+function fieldInputs({ kind, options, several, free, preset, question }: FollowerField, group: string): string {
+  const choice = (value: string, label: string, about: string | null): string => {
+    const type = several ? 'checkbox' : 'radio';
+    const isPreset = String(preset) === value;
+    return `<label><input type="${type}" name="${group}" value="${escaped(value)}"${isPreset ? ' checked' : ''}> ${escaped(label)}${about === null ? '' : ` <span class="note">${escaped(about)}</span>`}</label>`;
+  };
+  const typed = (type: 'text' | 'number', placeholder: string, value: string): string =>
+    `<input type="${type}" class="own" value="${escaped(value)}" placeholder="${placeholder}" aria-label="${escaped(question)}"${kind === 'number' ? ' step="any"' : ''}>`;
+  switch (kind) {
+    case 'boolean':
+      return choice('true', 'Yes', null) + choice('false', 'No', null);
+    case 'choice':
+      return (
+        options.map(({ value, label, about }) => choice(value, label, about)).join('') +
+        (free ? typed('text', 'Other words', '') : '')
+      );
+    case 'text':
+      return typed('text', 'Answer', preset === null ? '' : String(preset));
+    case 'number':
+    case 'integer':
+      return typed('number', 'Number', preset === null ? '' : String(preset));
+    default:
+      return kind satisfies never;
+  }
 }

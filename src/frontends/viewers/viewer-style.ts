@@ -83,6 +83,22 @@ mark {
   opacity: 0.5;
   cursor: default;
 }
+.ask fieldset {
+  border: 0;
+  margin: 0.5rem 0 0;
+  padding: 0;
+}
+.ask legend {
+  padding: 0;
+  font-weight: 600;
+}
+.ask label {
+  display: block;
+  margin: 0.25rem 0 0;
+}
+.ask input:is([type='radio'], [type='checkbox']) {
+  width: auto;
+}
 .ask input {
   font: inherit;
   font-size: 0.875rem;

@@ -20,7 +20,7 @@ import { eraseRows, outputColumns, outputIsTerminal, outputRows, print } from '.
 import { configuredTheme, terminalFacts } from '../repl/terminal-theme.js';
 import { newestHere } from '../../app/find-session.js';
 import { directoryId } from '../../kernel/disk/directory-id.js';
-import type { FollowerApproval } from '../../app/live/messages.js';
+import type { FollowerApproval, FollowerForm } from '../../app/live/messages.js';
 import { openRecord } from '../../app/open-record.js';
 import { readSettings } from '../../app/settings.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
@@ -109,6 +109,8 @@ class WatchScreen {
   readonly #style: ItemStyle;
   readonly #answers: boolean;
   readonly #questions = new Map<string, FollowerApproval>();
+  /** The ids of the forms that are open. */
+  readonly #forms = new Set<string>();
   readonly #past: Event[] = [];
   #following: Following | null = null;
   #stopReading: () => void = () => undefined;
@@ -204,6 +206,12 @@ class WatchScreen {
           );
         this.#isLive = seen.live;
         return;
+      case 'form':
+        this.#showForm(seen.form);
+        return;
+      case 'form_closed':
+        if (this.#forms.delete(seen.id)) this.#say('info', 'Answered.');
+        return;
       case 'output':
       case 'held':
         return;
@@ -255,6 +263,21 @@ class WatchScreen {
       ...targets.map((target) => `${this.#style.theme.glyphs.arrow} ${decisionText(target, { lines: false })}`),
     ]);
     this.#say('info', how);
+  }
+
+  #showForm({ id, from, title, message, fields }: FollowerForm): void {
+    if (this.#forms.has(id)) return;
+    this.#forms.add(id);
+    const text = (part: string): string => decisionText(part, { lines: false });
+    this.#say('warn', title === null ? `Questions of ${text(from)}` : text(title));
+    addAll(this.#out, [
+      ...(message === '' ? [] : message.split('\n').map((line) => `  ${sanitize(line)}`)),
+      ...fields.flatMap(({ question, options }) => [
+        `  ${text(question)}`,
+        ...options.map(({ label, about }) => `  - ${text(about === null ? label : `${label}: ${about}`)}`),
+      ]),
+    ]);
+    this.#say('info', `Answer in a terminal (agent attach ${this.#row.id}), or in the page of agent serve.`);
   }
 
   #take(line: string): void {

@@ -6,9 +6,11 @@ import { expect, onTestFinished, test } from 'vitest';
 import {
   type ConnectOptions,
   connectOwner,
+  type OwnerRequest,
   listOwners,
   type OwnerClient,
 } from '../../../src/app/live/connect-owner.js';
+import type { Form } from '../../../src/kernel/core/form.js';
 import type { OwnerMessage } from '../../../src/app/live/messages.js';
 import type { OwnerConnection } from '../../../src/app/live/owner-host.js';
 import { socketPath } from '../../../src/app/live/socket-path.js';
@@ -81,6 +83,7 @@ test('a follower that comes in the middle of an answer gets what has come of it,
       type: 'state',
       busy: true,
       questions: [],
+      forms: [],
       text: 'So far',
       after: 1,
       facts: {
@@ -246,6 +249,65 @@ test('an answer counts for the call that was shown, and only the first one', asy
   expect(both.map((each) => each?.code ?? 'taken').toSorted()).toEqual(['answered', 'taken']);
   expect(await one.request({ ...answer, id: 'c9', shown: now })).toMatchObject({ code: 'unknown' });
   expect(done).toEqual(['c1 {"answer":"once","source":"web"}']);
+});
+
+const colours: Form = {
+  from: 'the model',
+  message: 'About the wall',
+  fields: [
+    {
+      name: 'q0',
+      question: 'Which colour?',
+      label: 'Colour',
+      kind: 'choice',
+      options: [
+        { value: 'Red', label: 'Red', about: 'as before' },
+        { value: 'Blue', label: 'Blue' },
+      ],
+      required: true,
+    },
+    {
+      name: 'q1',
+      question: 'Coats?',
+      kind: 'integer',
+      required: false,
+      check: (value) => (Number(value) > 3 ? 'At most 3.' : null),
+    },
+  ],
+};
+
+test('a form is answered with values that fit what was shown, once, and its source is known', async () => {
+  const { files, emit, done } = await owned();
+  const late = await connect(files);
+  emit({ type: 'form_opened', id: 'form_1', form: colours });
+  await late.until(() => late.lines.some(({ type }) => type === 'form'));
+  const client = await connect(files, 'api');
+  const [form] = client.state.forms ?? [];
+  expect(late.lines.at(-1)).toEqual({ type: 'form', form });
+  expect(client.state.facts.state).toBe('waiting_for_approval');
+  expect(form).toMatchObject({
+    id: 'form_1',
+    from: 'the model',
+    title: null,
+    fields: [{ label: 'Colour' }, { label: null }],
+  });
+  const shown = form?.shown ?? '';
+  const fill = { type: 'fill', id: 'form_1', answer: 'filled', source: 'api', shown } as const;
+  const code = async (request: OwnerRequest): Promise<string | undefined> => (await client.request(request))?.code;
+  expect(await code({ ...fill, shown: 'another', values: { q0: 'Red' } })).toBe('changed');
+  expect(await code({ ...fill, id: 'form_2', values: {} })).toBe('unknown');
+  expect(await client.request({ ...fill, ref: 'r', values: { q0: 'Red', q1: 9 } })).toEqual({
+    type: 'done',
+    ref: 'r',
+    code: 'invalid',
+    problem: '`q1`: At most 3.',
+  });
+  expect(done).toEqual([]);
+  expect(await code({ ...fill, values: { q0: 'Red' } })).toBeUndefined();
+  expect(await code({ ...fill, answer: 'declined' })).toBe('answered');
+  emit({ type: 'form_closed', id: 'form_1' });
+  await late.until(() => late.lines.some(({ type }) => type === 'form_closed'));
+  expect(done).toEqual(['form_1 {"answer":"filled","values":{"q0":"Red"},"source":"api"}']);
 });
 
 test('garbage, endless lines, unknown messages and silence end nothing but their own connection', async () => {

@@ -82,11 +82,24 @@ test('all that a watch, a send and a ps say and hear is in the schema of the pro
   emit({ type: 'tool_output', callId: 'c', chunk: 'x' });
   emit({ type: 'approval_requested', question: question('make') });
   await until('question');
+  const fields = [{ name: 'q0', question: 'Which?', kind: 'text', required: true }] as const;
+  emit({ type: 'form_opened', id: 'form_1', form: { from: 'the model', message: '', fields } });
+  await until('form');
   const sender = await connectOwner(files, 'one', { client: 'send' });
   const [asked] = sender?.state.questions ?? [];
   for (const interrupt of [{}, { interrupt: true } as const])
     await sender?.request({ type: 'message', text: 'x', source: 'send', when: 'steer', ...interrupt });
   await sender?.request({ type: 'withdraw', id: 'unknown' });
+  await sender?.request({
+    type: 'fill',
+    id: 'form_1',
+    answer: 'filled',
+    values: { q0: 'x' },
+    shown: 'x',
+    source: 'api',
+  });
+  emit({ type: 'form_closed', id: 'form_1' });
+  await until('form_closed');
   await following.request({ type: 'answer', id: 'c1', answer: 'once', shown: 'another', source: 'watch' });
   await following.request({
     type: 'answer',
@@ -108,8 +121,18 @@ test('all that a watch, a send and a ps say and hear is in the schema of the pro
   const lines = (text: string): readonly string[] => text.split('\n').filter((line) => line !== '');
   const types = (text: string): readonly string[] =>
     [...new Set(lines(text).map((line) => (JSON.parse(line) as { readonly type: string }).type))].toSorted();
-  expect(types(heard.client)).toEqual(['answer', 'hello', 'interrupt', 'message', 'stop', 'withdraw']);
-  expect(types(heard.owner)).toEqual(['answered', 'done', 'output', 'question', 'state', 'text', 'void']);
+  expect(types(heard.client)).toEqual(['answer', 'fill', 'hello', 'interrupt', 'message', 'stop', 'withdraw']);
+  expect(types(heard.owner)).toEqual([
+    'answered',
+    'done',
+    'form',
+    'form_closed',
+    'output',
+    'question',
+    'state',
+    'text',
+    'void',
+  ]);
   expect(
     lines(heard.client)
       .map((line) => problems('client', line))

@@ -100,6 +100,10 @@ function shown(what: SessionUpdate): string {
     case 'answered':
     case 'held':
       return `${what.type} ${what.id}`;
+    case 'form':
+      return `form ${what.form.id}`;
+    case 'form_closed':
+      return `closed ${what.id}`;
     case 'output':
       return `output ${what.text}`;
     case 'void':

@@ -50,7 +50,7 @@ test('the document needs no token and describes every path; everything else is 4
   );
   expect(new Set(names).size).toBe(names.length);
   for (const [method, path] of operations) {
-    const filled = path.replace('{id}', row.id).replace('{approval}', 'one');
+    const filled = path.replace('{id}', row.id).replace(/\{approval\}|\{questions\}/, 'one');
     const { status } = await api.call(method, filled, method === 'POST' ? {} : undefined, {});
     expect([filled, status]).toEqual([filled, path === '/api/openapi.json' ? 200 : 401]);
   }
@@ -141,6 +141,16 @@ test('a request that is wrong is refused with what is wrong', async () => {
     'bad_request',
     /decision/,
   ]);
+  expect(await refused('POST', `${at}/questions/one`, { decision: 'answer', shown: 'x', values: {} })).toEqual([
+    409,
+    'not_running',
+    expect.stringMatching(/No process/),
+  ]);
+  expect(await refused('POST', `${at}/questions/one`, { decision: 'answer', values: { q0: {} } })).toMatchObject([
+    400,
+    'bad_request',
+    /values/,
+  ]);
   expect(await refused('POST', '/api/sessions', { prompt: 'x', cwd: 'here' })).toEqual([
     400,
     'bad_request',
@@ -156,6 +166,7 @@ test('a request that is wrong is refused with what is wrong', async () => {
   expect((await api.raw('POST', `${at}/messages`, { ...headers, 'content-length': '40000000' }, '{')).status).toBe(413);
   expect((await api.call('POST', `${at}/stop`, {})).value).toEqual({ status: 'stopped' });
   expect((await api.call('GET', `${at}/approvals`)).value).toEqual([]);
+  expect((await api.call('GET', `${at}/questions`)).value).toEqual([]);
   expect(launched).toEqual([]);
 });
 

@@ -64,6 +64,7 @@ export class HttpApi {
       sessions: this.#sessions,
       id: parts.id ?? '',
       approval: parts.approval ?? '',
+      questions: parts.questions ?? '',
       query: queryOf(route, url.searchParams),
       body: route.method === 'POST' ? await this.#body(request, route.body) : null,
       source,

@@ -13,6 +13,8 @@ export interface ServedSessions {
   stop(id: string): Promise<ApiValue<'Done'>>;
   approvals(id: string): Promise<readonly ApiValue<'Approval'>[]>;
   decide(id: string, approval: string, decision: ApiValue<'Decision'>, source: Caller): Promise<ApiValue<'Done'>>;
+  questions(id: string): Promise<readonly ApiValue<'Questions'>[]>;
+  reply(id: string, questions: string, reply: ApiValue<'Reply'>, source: Caller): Promise<ApiValue<'Done'>>;
   /** Events after `after`, at most `limit`, and whether there are more. */
   events(
     id: string,
@@ -29,6 +31,7 @@ export interface ApiCall {
   /** The parts of the path in braces. */
   readonly id: string;
   readonly approval: string;
+  readonly questions: string;
   readonly query: Readonly<Record<string, number | string | undefined>>;
   readonly body: unknown;
   readonly source: Caller;
@@ -53,7 +56,7 @@ interface QueryParameter {
 export interface ApiRoute {
   readonly name: string;
   readonly method: 'GET' | 'POST';
-  /** `{id}` and `{approval}` are parts of it. */
+  /** `{id}`, `{approval}` and `{questions}` are parts of it. */
   readonly path: string;
   readonly about: string;
   readonly query?: Readonly<Record<string, QueryParameter>>;
@@ -138,7 +141,7 @@ export const apiRoutes: readonly ApiRoute[] = [
       live: {
         about:
           'Stream, with 1: also what is not recorded, as events with a name and without an id. `state` (a Session) and ' +
-          '`approvals` (all that are open) come whole, at first and at each change. `text` is the next part of the answer ' +
+          '`approvals` and `questions` (all that are open) come whole, at first and at each change. `text` is the next part of the answer ' +
           'in flight, which the event of the answer replaces; `void` discards it.',
         type: 'integer',
         minimum: 0,
@@ -207,6 +210,28 @@ export const apiRoutes: readonly ApiRoute[] = [
     },
     run: async ({ sessions, id, approval, body, source }) =>
       ok(await sessions.decide(id, approval, body as ApiValue<'Decision'>, source)),
+  },
+  {
+    name: 'listQuestions',
+    method: 'GET',
+    path: '/api/sessions/{id}/questions',
+    about: 'The questions of the model, or of a server, that wait for an answer.',
+    answers: { 200: { about: 'The open questions.', of: 'Questions', isList: true } },
+    run: async ({ sessions, id }) => ok(await sessions.questions(id)),
+  },
+  {
+    name: 'answerQuestions',
+    method: 'POST',
+    path: '/api/sessions/{id}/questions/{questions}',
+    about: 'Answer questions, or decline to.',
+    body: 'Reply',
+    answers: { 200: { about: '`answered` or `declined`.', of: 'Done' } },
+    refuses: {
+      400: 'The request is not as described, or a value does not fit its field.',
+      409: '`changed`: the questions are not those that were shown. `answered`: they have their answer. `not_shown`: they were not listed before.',
+    },
+    run: async ({ sessions, id, questions, body, source }) =>
+      ok(await sessions.reply(id, questions, body as ApiValue<'Reply'>, source)),
   },
 ];
 

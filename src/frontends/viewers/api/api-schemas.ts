@@ -53,6 +53,40 @@ const approvalFields = {
   shown: text('The digest of all the above. An answer repeats it.'),
 } as const;
 
+const optionFields = closed(
+  {
+    value: text('The value that an answer has.'),
+    label: text('Shown to the user.'),
+    about: textOrNull('More about it.'),
+  },
+  ['value', 'label', 'about'],
+);
+
+const answerValue = {
+  description: 'A text, a number, a boolean, or a list of texts, as the field says.',
+  type: ['string', 'number', 'boolean', 'array'],
+  items: { type: 'string' },
+} as const;
+
+const fieldFields = closed(
+  {
+    name: text('The name of its value in the answer.'),
+    question: { type: 'string' },
+    label: textOrNull('One or two words for the question.'),
+    kind: { enum: ['choice', 'text', 'number', 'integer', 'boolean'], description: 'The type of the answer.' },
+    options: { type: 'array', items: optionFields, description: 'Of a choice.' },
+    several: { type: 'boolean', description: 'Any number of options may be chosen: the answer is a list.' },
+    free: { type: 'boolean', description: 'The answer may be other words than the options.' },
+    required: { type: 'boolean' },
+    preset: {
+      type: ['string', 'number', 'boolean', 'array', 'null'],
+      items: { type: 'string' },
+      description: 'The value that is proposed.',
+    },
+  },
+  ['name', 'question', 'label', 'kind', 'options', 'several', 'free', 'required', 'preset'],
+);
+
 export const apiSchemas = {
   Session: closed(
     {
@@ -99,6 +133,29 @@ export const apiSchemas = {
     ['seq', 'kind', 'content', 'data', 'created_at'],
   ),
   Approval: closed(approvalFields, ['id', 'tool', 'risk', 'head', 'rows', 'reasons', 'targets', 'rules', 'shown']),
+  Questions: closed(
+    {
+      id: text('The id of these questions.'),
+      from: text('Who asks: `the model`, `the server github`.'),
+      title: textOrNull('Shown above, if there is one.'),
+      message: text('What they are about. Empty if the questions say it.'),
+      fields: { type: 'array', items: fieldFields, description: 'The questions.' },
+      shown: text('The digest of all the above. An answer repeats it.'),
+    },
+    ['id', 'from', 'title', 'message', 'fields', 'shown'],
+  ),
+  Reply: closed(
+    {
+      decision: { enum: ['answer', 'decline'] },
+      values: {
+        type: 'object',
+        additionalProperties: answerValue,
+        description: 'With `answer`: the answer to each field by its name. A field that is not required may be absent.',
+      },
+      shown: text('The `shown` of the questions that you answer. Without it: as this server listed them last.'),
+    },
+    ['decision'],
+  ),
   NewSession: closed(
     {
       prompt: text('The first message.', { minLength: 1, maxLength: mostMessageChars }),

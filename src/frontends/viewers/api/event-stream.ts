@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Event } from '../../../kernel/core/event.js';
 import type { SessionLog } from '../../../kernel/core/store.js';
-import type { FollowerApproval } from '../../../app/live/messages.js';
+import type { FollowerApproval, FollowerForm } from '../../../app/live/messages.js';
 import { endsText } from '../../../app/live/session-state.js';
 import { writeSlowly } from '../http-guard.js';
 import type { SessionFeed } from '../session-feed.js';
@@ -42,6 +42,8 @@ interface Streamed {
   readonly state: () => Promise<unknown>;
   /** Called for each open approval that is sent. */
   readonly onApproval: (approval: FollowerApproval) => void;
+  /** Called for each form that is sent. */
+  readonly onQuestions: (form: FollowerForm) => void;
 }
 
 /** Sends the events after `after`, each once and in order, and from then on every event as it comes, until the client is
@@ -58,7 +60,7 @@ class EventStream {
   #cursor: number;
   #text = '';
   #changes = '';
-  readonly #sent = { state: '', approvals: '' };
+  readonly #sent = { state: '', approvals: '', questions: '' };
   #wake: () => void = () => undefined;
   /** Something came since the last look. */
   #isDirty = true;
@@ -127,18 +129,21 @@ class EventStream {
     if (out !== '') await writeSlowly(this.#response, out);
   }
 
-  /** The open approvals and the state of the session, where they have changed. */
+  /** The open approvals and questions, and the state of the session, where they have changed. */
   async #approvals(): Promise<string> {
-    const { feed, state, onApproval } = this.#streamed;
+    const { feed, state, onApproval, onQuestions } = this.#streamed;
     const approvals = feed.approvals();
-    const changes = JSON.stringify([feed.live, feed.stateChanges, approvals]);
+    const questions = feed.forms();
+    const changes = JSON.stringify([feed.live, feed.stateChanges, approvals, questions]);
     if (changes === this.#changes) return '';
     this.#changes = changes;
     for (const approval of approvals) onApproval(approval);
-    return `${this.#named('state', await state())}${this.#named('approvals', approvals)}`;
+    for (const form of questions) onQuestions(form);
+    const asked = `${this.#named('approvals', approvals)}${this.#named('questions', questions)}`;
+    return `${this.#named('state', await state())}${asked}`;
   }
 
-  #named(name: 'state' | 'approvals', value: unknown): string {
+  #named(name: 'state' | 'approvals' | 'questions', value: unknown): string {
     const data = JSON.stringify(value);
     if (this.#sent[name] === data) return '';
     this.#sent[name] = data;

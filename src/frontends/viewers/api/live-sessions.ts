@@ -193,6 +193,36 @@ export class LiveSessions implements ServedSessions {
     });
   }
 
+  async questions(id: string): Promise<readonly ApiValue<'Questions'>[]> {
+    await this.#mustExist(id);
+    return await this.#following(id, ({ feed }) => {
+      const forms = feed.forms();
+      for (const form of forms) this.#remember(id, formKey(form.id), form.shown);
+      return Promise.resolve(forms);
+    });
+  }
+
+  async reply(id: string, form: string, reply: ApiValue<'Reply'>, source: Caller): Promise<ApiValue<'Done'>> {
+    await this.#mustExist(id);
+    const { decision, shown: given, values = {} } = reply;
+    const isAnswer = decision === 'answer';
+    return await this.#following(id, async ({ feed }) => {
+      const shown = given ?? this.#listed.get(`${id} ${formKey(form)}`);
+      if (shown === undefined && isAnswer)
+        throw new Refusal(409, 'These questions were not listed yet, so they were not shown.', {
+          code: 'not_shown',
+          hint: 'Read the questions of the session first, or send `shown`.',
+        });
+      const answer = isAnswer ? ({ answer: 'filled', values } as const) : ({ answer: 'declined' } as const);
+      const digest = shown === undefined ? {} : { shown };
+      const done = await feed.request({ type: 'fill', id: form, source, ...digest, ...answer });
+      if (done === null) throw notRunning();
+      if (done.code === 'invalid') throw new Refusal(400, done.problem ?? '', { hint: 'Correct `values`.' });
+      refuseProblem(done, changedQuestions);
+      return { status: isAnswer ? 'answered' : 'declined' };
+    });
+  }
+
   /** Throws where the call is not the one that was shown. `listed`: its digest as it was listed last. */
   #refuseUnseen({ decision, shown: given }: ApiValue<'Decision'>, listed: string | undefined, isNow: string): void {
     const shown = given ?? listed;
@@ -235,6 +265,9 @@ export class LiveSessions implements ServedSessions {
       isLive,
       onApproval: ({ id: call, shown }) => {
         this.#remember(id, call, shown);
+      },
+      onQuestions: ({ id: form, shown }) => {
+        this.#remember(id, formKey(form), shown);
       },
       state: () => this.session(id),
     });
@@ -376,6 +409,18 @@ function notRunning(): Refusal {
   return new Refusal(409, 'No process runs this session.', { code: 'not_running' });
 }
 
+/** Returns the name under which the digest of a form is kept. No call has such an id. */
+function formKey(id: string): string {
+  return `form ${id}`;
+}
+
+function changedQuestions(): Refusal {
+  return new Refusal(409, 'The questions changed after they were shown.', {
+    code: 'changed',
+    hint: 'Read the questions of the session again.',
+  });
+}
+
 function changedApproval(): Refusal {
   return new Refusal(409, 'The call changed after it was shown.', {
     code: 'changed',
@@ -390,9 +435,9 @@ function sentAs(done: Done | null, ref: string): ApiValue<'Sent'> {
 }
 
 /** Throws where the process refused a message. */
-function refuseProblem({ problem, code = 'failed' }: Done): void {
+function refuseProblem({ problem, code = 'failed' }: Done, changed = changedApproval): void {
   if (problem === undefined) return;
-  if (code === 'changed') throw changedApproval();
+  if (code === 'changed') throw changed();
   if (code === 'unknown') throw new Refusal(404, problem);
   throw new Refusal(409, problem, { code });
 }
