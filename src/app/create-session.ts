@@ -207,9 +207,7 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
     tools: sessionTools(run, { choice, isNew, session: () => session, openModel: open, roleModels, records }),
     limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
     interactive,
-    expand: run.parts.expand,
-    mentions: run.parts.mentions,
-    ...run.parts.limitWait(),
+    ...replacements(run),
     attachments: run.pictures.attachments,
     grants: choice.mission?.grants ?? [],
     secrets,
@@ -240,6 +238,11 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
       });
     },
   };
+}
+
+/** Returns what features put in the place of a message, and of the end of a turn at a usage limit. */
+function replacements({ parts }: Run): Pick<SessionParts, 'expand' | 'mentions' | 'waitForLimit'> {
+  return { expand: parts.expand, mentions: parts.mentions, ...parts.limitWait() };
 }
 
 function otherModels({ forRole, forTurn }: RoleModels): Pick<SessionParts['models'], 'forRole' | 'forTurn'> {
