@@ -280,3 +280,21 @@ test('two editors share a session, a message from a terminal reaches it, and the
     ['fourth', 'editor'],
   ]);
 });
+
+test('agent stop ends the session of an editor, and the next prompt opens it again', async () => {
+  const at = place();
+  const model = ['-m', script(at, [{ text: 'One.' }, held, { text: 'Two.' }])];
+  const editor = await EditorProcess.start(at, model);
+  const { sessionId: id } = await editor.agent.request(methods.agent.session.new, { cwd: at.work, mcpServers: [] });
+  await editor.prompt(id, 'first');
+  const running = editor.prompt(id, 'second');
+  await editor.until(seesCall);
+  const stopped = spawnSync(process.execPath, [binary, 'stop', id], { env: at.env, encoding: 'utf8' });
+  expect([stopped.status, stopped.stderr]).toEqual([0, '']);
+  expect(await running).toEqual({ stopReason: 'cancelled' });
+  expect(notices(editor)).toContain('agent stop has ended the session here.');
+  expect(ownerOf(at, id)).toBe(0);
+  expect(await editor.prompt(id, 'third')).toEqual({ stopReason: 'end_turn' });
+  expect(editor.said()).toBe('One.Two.');
+  expect(messages(at).map((message) => (message as readonly string[])[0])).toEqual(['first', 'second', 'third']);
+});
