@@ -196,3 +196,65 @@ test(
     expect([limitStates(at), server.answered()]).toEqual([['reached', 'set', 'continued'], 3]);
   },
 );
+
+interface Running {
+  readonly session_id: string;
+  readonly state: string;
+}
+
+async function running(at: Place): Promise<readonly Running[]> {
+  return JSON.parse((await agent(at, ['ps', '--json'])).stdout) as readonly Running[];
+}
+
+/** Each look starts a process, so this does not spin. */
+async function untilState(at: Place, state: string | undefined): Promise<void> {
+  while ((await running(at))[0]?.state !== state);
+}
+
+/** A session whose first request meets a limit, and whose call after it needs approval; its terminal is gone. */
+async function leftBehind(options: readonly string[]): Promise<Place> {
+  const server = await limitedServer([bash('touch made'), { text: 'All done.' }], { 0: 4 });
+  const at = limitedPlace(server, { approval: 'mutating' });
+  const screen = openScreen(at, options);
+  await screen.until(/\/help/);
+  screen.type('go\r');
+  await screen.until(asked);
+  await screen.until(open);
+  screen.type('w');
+  await screen.until(/usage limit until [\d:]+, \d+:\d\d left, Esc stops/);
+  await left(screen);
+  return at;
+}
+
+test(
+  'a call that needs approval after a wait without a terminal waits for it, and the session ends with its turn',
+  { timeout: 120_000 },
+  async () => {
+    const at = await leftBehind([]);
+    await untilState(at, 'waiting_for_approval');
+    expect(existsSync(join(at.work, 'made'))).toBe(false);
+    const screen = openScreen(at, ['attach']);
+    await screen.until(/touch made/);
+    await screen.until(/Enter select/);
+    screen.type('y');
+    await screen.until(/All done\./);
+    await left(screen);
+    expect(existsSync(join(at.work, 'made'))).toBe(true);
+    await untilState(at, undefined);
+    expect(limitStates(at)).toEqual(['reached', 'set', 'continued']);
+  },
+);
+
+test(
+  'an approval that does not come in time is denied, and the process ends by itself',
+  { timeout: 120_000 },
+  async () => {
+    const at = await leftBehind(['--approval-timeout', '3s']);
+    await vi.waitFor(() => expect(rows(at).some(({ content }) => content === 'All done.')).toBe(true), {
+      timeout: 60_000,
+      interval: 200,
+    });
+    expect(existsSync(join(at.work, 'made'))).toBe(false);
+    await untilState(at, undefined);
+  },
+);

@@ -14,8 +14,9 @@ const leftOut: ReadonlySet<string> = new Set<keyof typeof rootOptions>([
  * the memory of our own process. */
 const script = 'while [ "$(date +%s)" -lt "$1" ]; do sleep "$2"; done; shift 2; exec "$@"';
 
-/** Has the session continue in the background once a usage limit is over, although this process ends. A process that has
- * opened the session again by then continues it itself: one process at a time can hold a session. */
+/** Has the session continue in the background once a usage limit is over, although this process ends, as one that was
+ * detached: an approval waits for a user who attaches. A process that has opened the session again by then continues it
+ * itself: one process at a time can hold a session. */
 export async function keepWait(
   { settings, options, isLasting }: Pick<RunHost, 'settings' | 'options' | 'isLasting'>,
   sessionId: string,
@@ -28,7 +29,7 @@ export async function keepWait(
   const pause = until - Date.now() < 120_000 ? '1' : '15';
   const kept = givenOptions(options).filter(({ key }) => !leftOut.has(key));
   const words = kept.flatMap((option) => option.values.flatMap((value) => optionWords(option, value)));
-  const line = ['-p', '-r', sessionId, `--wait-for-limit=${keptWait}`, ...words];
+  const line = ['--bg', '-r', sessionId, `--wait-for-limit=${keptWait}`, ...words];
   const { startLasting } = await loadStartChild();
   const args = ['-c', script, 'sh', String(seconds), pause, process.execPath, ...process.execArgv, program, ...line];
   const given = Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));

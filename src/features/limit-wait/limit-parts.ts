@@ -7,8 +7,6 @@ export interface LimitRules {
   readonly wait: 'ask' | 'always' | 'never';
   /** Milliseconds; null: as long as a limit takes. Without a user. */
   readonly longestMs: number;
-  /** The run continues a wait that a terminal has left. It waits for no other limit itself. */
-  readonly isKept: boolean;
 }
 
 /** Waits for usage limits in the sessions of a run. */

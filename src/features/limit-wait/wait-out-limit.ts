@@ -53,7 +53,6 @@ class LimitWait {
     if (restored === null) await this.#record('reached', this.#text('reached', `until ${this.#time()}`));
     if (again >= mostWaits) return await this.#givenUp();
     if (restored !== 'set' && !(await this.#isWanted())) return false;
-    if (this.#isHandedOver()) return await this.#handOver();
     if (restored !== 'set')
       await this.#record('set', this.#text('reached', `waiting until ${this.#time()} (${this.#span()})`));
     return await this.#wait();
@@ -162,17 +161,6 @@ class LimitWait {
       signal.addEventListener('abort', stop, { once: true });
       look();
     });
-  }
-
-  /** A run that continues a wait which a terminal has left waits for no other limit: it would hold the session. */
-  #isHandedOver(): boolean {
-    return this.#parts.rules.isKept && this.#limit.restored === null;
-  }
-
-  async #handOver(): Promise<false> {
-    await this.#record('set', this.#text('reached again', `waiting until ${this.#time()} (${this.#span()})`));
-    await this.#parts.keep(this.#until);
-    return false;
   }
 
   async #givenUp(): Promise<false> {

@@ -20,7 +20,7 @@ import { eventNumber, SessionInUse } from '../../app/find-session.js';
 import { countSockets } from '../../app/live/socket-path.js';
 import { features, provided } from '../../app/features.js';
 import { offerImport } from '../../app/offer-import.js';
-import type { ReplPart } from '../../kernel/console/feature.js';
+import type { ReplPart, ReplNotices } from '../../kernel/console/feature.js';
 import { promptWithImages } from '../../kernel/console/pictures.js';
 import { askForSettings, readSettings } from '../../app/settings.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
@@ -465,7 +465,15 @@ async function whenReady(shared: Shared, parts: readonly ReplPart[], end: () => 
   });
   if (run.options.resume === true) turns.submit('/sessions');
   model.warm();
-  for (const part of parts) part.start?.(screens);
+  const shownIn: ReplNotices = {
+    notice: screens.notice.bind(screens),
+    remind: screens.remind.bind(screens),
+    leave: () => {
+      const runs = sessions.current().session.busy() || run.parts.running() > 0;
+      if (turns.screens() === 0 && !runs) end();
+    },
+  };
+  for (const part of parts) part.start?.(shownIn);
 }
 
 /** Ends the REPL in order at a signal or when the terminal is lost: the terminal is restored, the turn interrupted, the

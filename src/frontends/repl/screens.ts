@@ -10,7 +10,7 @@ const mostUnseen = 50;
 
 /** The screens of a process, as one: what is said comes to all of them. The next one
  * shows what was said while there was none. */
-export class Screens implements ReplNotices {
+export class Screens implements Omit<ReplNotices, 'leave'> {
   readonly #handles = new Set<ReplHandle>();
   #unseen: { readonly level: Level; readonly message: string }[] = [];
 

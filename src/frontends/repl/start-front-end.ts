@@ -6,7 +6,7 @@ import type { FrontParts } from '../headless/output-dialect.js';
 import type { EarlyFrame } from '../../ui/early-frame.js';
 import { type Ask, createTurnLines, type OutputFormat, runHeadless } from '../headless/headless.js';
 import { askTowardsGoal, goalOptions, goalRequest, missingPrompt } from '../headless/given-goal.js';
-import { longestLimitWait } from '../../kernel/console/limit-option.js';
+import { keptWait, longestLimitWait } from '../../kernel/console/limit-option.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { outputIsTerminal, printError } from '../../kernel/console/print.js';
 import { type Assembly, createAgentSession, openRun, type Run, sessionHost } from '../../app/create-session.js';
@@ -103,7 +103,7 @@ function refuseHeadlessOptions(options: RootOptions): void {
       `${goalOptions(options).join(', ')}: only in headless mode`,
       "Add -p, or type /goal in the REPL: /goal all tests pass --check 'npm test'.",
     );
-  if (waitForLimit !== undefined)
+  if (waitForLimit !== undefined && waitForLimit !== keptWait)
     throw new CliError(
       exit.usage,
       '--wait-for-limit: only in headless mode',

@@ -138,6 +138,8 @@ export interface ReplPart {
 export interface ReplNotices {
   notice(level: 'info' | 'warn' | 'error', message: string): void;
   remind(said: DesktopNotification): void;
+  /** Ends the process, unless a terminal shows the session or something runs. */
+  leave(): void;
 }
 
 /** The program, as checks of `agent doctor` see it. The settings may be broken. */

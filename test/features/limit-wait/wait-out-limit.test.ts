@@ -52,7 +52,7 @@ function rig({
       { provider: 'anthropic', model: 'm', retryAt: begin + hour, message: 'x', again: 0, restored: null, ...limit },
       session,
       {
-        rules: { wait: 'always', longestMs: 6 * hour, isKept: false, ...rules },
+        rules: { wait: 'always', longestMs: 6 * hour, ...rules },
         isRepl,
         isWanted: false,
         keep: (until) => {
@@ -147,26 +147,5 @@ test('without a user nobody is asked: `ask` and `never` do not wait, `always` wa
     [false, ['reached'], []],
     [false, ['reached'], ['notice']],
     [true, ['reached', 'set', 'continued'], ['limit_waiting', 'limit_ended']],
-  ]);
-});
-
-test('a run that continues a wait in the background hands the next one over instead of holding the session', async () => {
-  const first = rig();
-  expect([await first.run({ restored: 'set' }, { isKept: true }, false), first.states()]).toEqual([
-    true,
-    ['continued'],
-  ]);
-  const next = rig();
-  expect([await next.run({}, { isKept: true }, false), next.states(), next.kept, next.timers()]).toEqual([
-    false,
-    ['reached', 'set'],
-    [begin + hour + 1000],
-    0,
-  ]);
-  const asks = rig();
-  expect([await asks.run({}, { isKept: true, wait: 'ask' }, false), asks.states(), asks.kept]).toEqual([
-    false,
-    ['reached'],
-    [],
   ]);
 });

@@ -1,9 +1,9 @@
+import type { ReplNotices } from '../../../src/kernel/console/feature.js';
 import { expect, test } from 'vitest';
 import { ReplTasks } from '../../../src/features/scheduled-tasks/scheduled-tasks-start.js';
 import { loadConfig } from '../../../src/kernel/config/load.js';
 import type { Task, Tasks } from '../../../src/features/scheduled-tasks/tasks.js';
 import { openMemoryTasks } from '../../../src/features/scheduled-tasks/memory-tasks.js';
-import type { ReplHandle } from '../../../src/ui/repl-options.js';
 import { createFakeSession, type FakeSession } from '../../ui/fake-session.js';
 import type { Tables } from '../../../src/kernel/store/tables.js';
 
@@ -74,9 +74,10 @@ async function scene(...given: readonly Task[]): Promise<Scene> {
     },
   };
   const repl = new ReplTasks(source);
-  const handle: Pick<ReplHandle, 'notice' | 'remind'> = {
+  const handle: ReplNotices = {
     notice: (_level, message) => said.push(message),
     remind: ({ title, text }) => said.push(`${title}: ${text}`),
+    leave: () => undefined,
   };
   repl.start(handle);
   return {
