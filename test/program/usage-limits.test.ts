@@ -213,3 +213,29 @@ test('another model ends the wait at once', async () => {
     .at(-1);
   expect(last?.data).toMatchObject({ state: 'continued', cause: 'model' });
 });
+
+const asks = (...agents: readonly string[]) => ({
+  calls: agents.map((description) => ({
+    name: 'agent',
+    arguments: { agent: 'explore', prompt: description, description },
+  })),
+});
+
+test('sub-agents that meet a limit wait for it once, together, and continue where they stopped', async () => {
+  const server = await limitedServer([asks('one', 'two'), { text: 'Found.' }, { text: 'Found.' }, { text: 'Done.' }], {
+    1: 2,
+  });
+  const at = limitedPlace(server);
+  const run = await agent(at, [...json, '--tools', '+agents', '--wait-for-limit', 'go']);
+  expect([run.code, result(run)['text']]).toEqual([0, 'Done.']);
+  expect(limitStates(at)).toEqual(['reached', 'set', 'continued']);
+  const reports = rows(at).filter(({ kind, data }) => kind === 'tool_result' && data?.['name'] === 'agent');
+  expect(reports.map(({ data }) => data?.['success'])).toEqual([true, true]);
+});
+
+test('a sub-agent that meets a limit fails where limits are not waited for', async () => {
+  const server = await limitedServer([asks('one'), { text: 'never' }], { 1: 3600 });
+  const at = limitedPlace(server);
+  expect((await agent(at, [...json, '--tools', '+agents', 'go'])).code).toBe(1);
+  expect(limitStates(at)).not.toContain('set');
+});

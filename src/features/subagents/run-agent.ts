@@ -3,6 +3,7 @@ import { parseJson } from '../../kernel/core/json.js';
 import { changesData, netChanges } from '../../kernel/agent/file-history.js';
 import { addUsage, noUsage, spentUsd } from '../../kernel/agent/budget.js';
 import type { AgentCall, ApprovalDeps, TurnDeps } from '../../kernel/agent/dependencies.js';
+import type { WaitForLimit } from '../../kernel/agent/limit-wait.js';
 import { createSession, interruptedResult, type Session, type SessionParts } from '../../kernel/agent/session.js';
 import { type CallClock, startCallClock } from '../../kernel/core/call-clock.js';
 import { type Event, type EventDraft, knownEvent, type ToolCallData, type UsageData } from '../../kernel/core/event.js';
@@ -56,6 +57,8 @@ export interface Client {
   readonly share: () => number;
   /** Takes a line for each step of the agent. */
   readonly step: (line: string) => void;
+  /** Absent: a usage limit ends the work of the agent. */
+  readonly waitForLimit?: WaitForLimit;
 }
 
 /** The directory that an agent works in, where it is not that of the session. */
@@ -285,7 +288,10 @@ interface ChildParts extends Parts {
   readonly place: OwnPlace | null;
 }
 
-async function createChild(host: AgentHost, { parent, call, share, ...parts }: ChildParts): Promise<Session> {
+async function createChild(
+  host: AgentHost,
+  { parent, call, share, waitForLimit, ...parts }: ChildParts,
+): Promise<Session> {
   const { role, opened, model, limits } = parts;
   const place = parts.place ?? inSessionPlace(host, parent);
   const names = new Set(toolsOf(role, parent.tools.registry.list(), theirNames).map(({ name }) => name));
@@ -332,6 +338,7 @@ async function createChild(host: AgentHost, { parent, call, share, ...parts }: C
     interactive: parent.approval.canAsk,
     approval: approvalOf(parent.approval, role, call.id, limits),
     host: parent.host,
+    ...(waitForLimit ? { waitForLimit: (...limit) => limits.whileAsking(() => waitForLimit(...limit)) } : {}),
     ...(parent.secrets ? { secrets: parent.secrets } : {}),
     ...(parent.attachments ? { attachments: parent.attachments } : {}),
   });

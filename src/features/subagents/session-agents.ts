@@ -37,6 +37,7 @@ import {
 } from './run-agent.js';
 import { recordChanges, recordEnd, recordStart } from './record-agents.js';
 import { keptOut, placeNote } from './own-place.js';
+import { WaitTogether } from './wait-together.js';
 import { endWorktree, mergeAgent, type Merged, type MergeScene } from './settle-worktrees.js';
 
 interface Running extends RunningAgent {
@@ -65,6 +66,7 @@ export class SessionAgents implements Agents, RunningAgents {
   readonly #host: AgentHost;
   readonly #desk: AgentDesk;
   readonly #running = new Map<string, Running>();
+  readonly #limits = new WaitTogether();
   #count = 0;
   /** Agents begin one after the other, in the order of their calls. */
   #begun: Promise<void> = Promise.resolve();
@@ -133,7 +135,7 @@ export class SessionAgents implements Agents, RunningAgents {
     };
     this.#count += 1;
     try {
-      const opened = await openAgent(this.#host, work, this.#client(parent, call, step), null);
+      const opened = await openAgent(this.#host, work, this.#client(parent, call, step, work.role.name), null);
       try {
         const { outcome, recorded, denials } = await opened.work();
         return { ...outcome, recorded, denials };
@@ -145,8 +147,10 @@ export class SessionAgents implements Agents, RunningAgents {
     }
   }
 
-  #client(parent: TurnDeps, call: AgentCall, step: Client['step']): Client {
-    return { parent, call, share: () => this.#count, step };
+  /** Only an agent whose call waits can hold up the turn of its session for a usage limit. */
+  #client(parent: TurnDeps, call: AgentCall, step: Client['step'], waits: string | null): Client {
+    const waitForLimit = waits === null ? undefined : this.#limits.of(parent, waits);
+    return { parent, call, share: () => this.#count, step, ...(waitForLimit ? { waitForLimit } : {}) };
   }
 
   /** Returns why an agent cannot be started now, as a result for the model; null if it can. */
@@ -232,7 +236,8 @@ export class SessionAgents implements Agents, RunningAgents {
         running.line = text;
         if (!background) parent.emit({ type: 'tool_output', callId: call.id, chunk: `${text}\n` });
       };
-      const opened = await openAgent(this.#host, work, this.#client(parent, call, step), place);
+      const client = this.#client(parent, call, step, background ? null : work.role.name);
+      const opened = await openAgent(this.#host, work, client, place);
       running.child = opened.child;
       return { agent, opened, place };
     } catch (error) {
