@@ -5,7 +5,7 @@ import type { Hello, OwnerMessage } from './messages.js';
 import type { OwnerConnection } from './owner-host.js';
 
 /** A client with more unread bytes than this must read within `longestSilenceMs`, or its connection is closed. */
-const mostUnreadBytes = 1024 * 1024;
+const mostUnreadBytes = 64 * 1024;
 const longestSilenceMs = 30_000;
 /** A client never has more unread bytes: what a follower may leave unread, and one line of the longest kind. */
 const mostHeldBytes = 12 * 1024 * 1024;
