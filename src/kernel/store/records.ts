@@ -94,7 +94,7 @@ async function* asyncRows(rows: Iterable<readonly unknown[]>): AsyncGenerator<re
   yield* rows;
 }
 
-/** Gives an event other texts, takes it out of the search index, and keeps the digests of its first texts, which the
+/** Gives an event other texts, takes it out of the search index and the totals, and keeps the digests of its first texts, which the
  * chain is made of. */
 export function replaceRow(
   { sql }: Connection,
@@ -109,4 +109,9 @@ export function replaceRow(
     row.id,
   );
   sql('DELETE FROM events_fts WHERE rowid = ?').run(row.id);
+  // Totals hold names of tools and models, and codes of errors. They are added up again.
+  for (const table of ['call_totals', 'request_totals'])
+    sql(
+      `DELETE FROM ${table} WHERE session_id IN (SELECT session_id FROM totals_queue WHERE session_id = ? AND whole)`,
+    ).run(row.session_id);
 }

@@ -61,7 +61,10 @@ function environment({ home }: Program): Record<string, string> {
   };
 }
 
-/** Runs a command that does not read from a terminal. Exit code 1 counts as done: `doctor` reports problems with it. */
+const unknown: Run = { wallMs: Number.NaN, firstMs: Number.NaN, megabytes: Number.NaN };
+
+/** Runs a command that does not read from a terminal. Exit code 1 counts as done: `doctor` reports problems with it.
+ * With exit code 2 the program does not know the command. */
 async function run(program: Program, args: readonly string[]): Promise<Run> {
   const start = performance.now();
   const child: ChildProcess = spawn(process.execPath, [program.path, ...args], {
@@ -80,6 +83,7 @@ async function run(program: Program, args: readonly string[]): Promise<Run> {
     said = (said + chunk.toString()).slice(-2000);
   });
   const code = await new Promise<number | null>((done) => child.on('close', done));
+  if (code === 2) return unknown;
   if (code !== 0 && code !== 1)
     throw new Error(`${program.name} ${args.join(' ')} ended with ${String(code)}: ${said}`);
   const end = performance.now();
@@ -131,6 +135,8 @@ function rows({ words }: Generated): readonly Row[] {
   });
   return [
     { ...command(1, 'search', word), name: 'first search' },
+    { ...command(1, 'search', word), name: 'second search' },
+    command(1, 'search', '--complete', word),
     command(runs, 'search', word),
     command(runs, 'search', 'nosuchword'),
     { ...command(1, 'stats'), name: 'first `agent stats`' },
@@ -141,6 +147,7 @@ function rows({ words }: Generated): readonly Row[] {
     command(runs, 'audit'),
     command(runs, 'audit', '--errors'),
     command(1, 'audit', '--json'),
+    command(1, 'audit', '--tool', 'nosuch'),
     command(runs, 'sessions', 'prune', '--older-than', '30d'),
     command(1, 'sql', 'SELECT count(*) FROM events'),
     command(1, 'sql', 'SELECT tool, count(*) FROM v_tool_calls GROUP BY tool'),
@@ -176,6 +183,7 @@ async function measureAll(generated: Generated): Promise<void> {
     const cells = programs.map((program) => {
       const found = seen.get(program) ?? [];
       const middle = (of: (run: Run) => number): number => median(found.map(of));
+      if (found.every((one) => Number.isNaN(one.wallMs))) return ' – |';
       return ` ${middle((one) => one.wallMs).toFixed(0)} (${middle((one) => one.firstMs).toFixed(0)}, ${middle((one) => one.megabytes).toFixed(2)}) |`;
     });
     console.log(`| ${name} |${cells.join('')}`);

@@ -159,6 +159,21 @@ test('totals follow forks, agents, redaction, removal and what is imported once 
   await store.close();
 });
 
+test('a redacted name of a tool is in no totals and not in the file', async () => {
+  const file = join(folder, 'redacted.db');
+  const { store, records } = await openSqliteStore({ file, now: clock });
+  const row = sessionRow();
+  await store.createSession(row);
+  await store.append(row.id, call(1, 'flamingo_tool'));
+  expect((await records.totals()).calls).toMatchObject([{ tool: 'flamingo_tool', calls: 1 }]);
+  await records.redact(row.id, 1, { content: 'hidden', data: { id: 'c1', function: { name: 'hidden' } } });
+  const db = new Database(file, { readonly: true });
+  expect(db.serialize().includes('flamingo')).toBe(false);
+  db.close();
+  expect((await records.totals()).calls).toMatchObject([{ tool: 'hidden', calls: 1 }]);
+  await store.close();
+});
+
 test('a result that comes late counts for its call, in a part that is not closed before', async () => {
   const file = join(folder, 'late.db');
   const { store, records } = await openSqliteStore({ file, now: clock });
