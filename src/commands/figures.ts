@@ -264,13 +264,21 @@ function grouped(
   requests: readonly RequestTotal[],
   keyOf: (row: RequestTotal) => string,
 ): readonly (readonly [string, SpendingFigures])[] {
-  const groups = new Map<string, SpendingFigures>();
+  const groups = new Map<string, Changing<SpendingFigures>>();
   for (const row of requests) {
     const key = keyOf(row);
-    groups.set(key, plus(groups.get(key) ?? nothing, row));
+    const group = groups.get(key) ?? { ...nothing };
+    if (group.requests === 0) groups.set(key, group);
+    group.requests += row.requests;
+    group.input_tokens += row.inputTokens;
+    group.output_tokens += row.outputTokens;
+    group.cost_usd += row.costUsd;
+    group.unpriced += row.unpriced;
   }
   return [...groups];
 }
+
+type Changing<T> = { -readonly [Name in keyof T]: T[Name] };
 
 function byRequests<T extends SpendingFigures>(groups: readonly T[]): readonly T[] {
   return [...groups].sort((one, other) => other.requests - one.requests);

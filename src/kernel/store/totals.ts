@@ -227,9 +227,14 @@ interface StoredScope {
 }
 
 function storedTotals({ sql }: Connection, firstPeriod: number, { cwd, except }: StoredScope): RecordTotals {
-  const condition = `t.period >= ? AND (? IS NULL OR s.cwd = ?)
+  const sessions = `JOIN sessions s ON s.id = t.session_id`;
+  const limits = `AND (? IS NULL OR s.cwd = ?)
     AND iif(s.kind = 'agent', s.parent_id, s.id) NOT IN (SELECT value FROM json_each(?))`;
-  const values = [firstPeriod, cwd, cwd, except];
+  const isWhole = cwd === null && except === '[]';
+  // Without a limit the sessions need not be looked up.
+  const from = (table: string): string =>
+    isWhole ? `FROM ${table} t WHERE t.period >= ?` : `FROM ${table} t ${sessions} WHERE t.period >= ? ${limits}`;
+  const values = isWhole ? [firstPeriod] : [firstPeriod, cwd, cwd, except];
   const calls = sql<{
     readonly tool: string | null;
     readonly status: string;
@@ -237,24 +242,24 @@ function storedTotals({ sql }: Connection, firstPeriod: number, { cwd, except }:
     readonly durations: string | null;
   }>(
     `SELECT t.tool, t.status, sum(t.calls) AS calls, group_concat(nullif(t.durations, '')) AS durations
-     FROM call_totals t JOIN sessions s ON s.id = t.session_id WHERE ${condition} GROUP BY t.tool, t.status`,
+     ${from('call_totals')} GROUP BY t.tool, t.status`,
   ).all(values);
-  const requests = sql<RequestTotal & { readonly period: number }>(
-    `SELECT t.period, s.cwd, t.provider, t.model, t.role, t.requests, t.input_tokens AS inputTokens,
-       t.output_tokens AS outputTokens, t.cost_usd AS costUsd, t.unpriced
-     FROM request_totals t JOIN sessions s ON s.id = t.session_id WHERE ${condition}`,
-  ).all(values);
+  const requests = sql<RequestTotal>(
+    `SELECT t.period * ${periodMs} AS at, s.cwd, t.provider, t.model, t.role, t.requests,
+       t.input_tokens AS inputTokens, t.output_tokens AS outputTokens, t.cost_usd AS costUsd, t.unpriced
+     FROM request_totals t ${sessions} WHERE t.period >= ? ${limits}`,
+  ).all(firstPeriod, cwd, cwd, except);
   const turns = sql<TurnTotal>(
     `SELECT t.responses, sum(t.turns) AS turns, sum(t.requests) AS requests, sum(t.input_tokens) AS inputTokens,
        sum(t.output_tokens) AS outputTokens, sum(t.cost_usd) AS costUsd, sum(t.unpriced) AS unpriced
-     FROM turn_totals t JOIN sessions s ON s.id = t.session_id WHERE ${condition} GROUP BY t.responses`,
+     ${from('turn_totals')} GROUP BY t.responses`,
   ).all(values);
   return {
     calls: calls.map((row) => ({
       ...row,
       durations: row.durations === null ? [] : row.durations.split(',').map(Number),
     })),
-    requests: requests.map(({ period, ...row }) => ({ ...row, at: period * periodMs })),
+    requests,
     turns,
   };
 }
