@@ -1,7 +1,7 @@
 import { tookMs } from '../core/event.js';
 import type { CallFilter, RecordedCall } from '../core/store.js';
 import type { Connection } from './connection.js';
-import { countedEvents } from './migrations.js';
+import { countedEvents, foundAs, foundKinds, isFound } from './migrations.js';
 
 interface CallRow {
   readonly session_id: string;
@@ -50,6 +50,8 @@ export async function* callBatches(
   filter: CallFilter,
   first: 'oldest' | 'newest',
 ): AsyncGenerator<readonly RecordedCall[]> {
+  const { tool } = filter;
+  if (tool !== undefined && !(await read((connection) => isRecorded(connection, tool)))) return;
   for (let last: CallPlace | null = null; ;) {
     const after: CallPlace | null = last;
     const next: NextCalls = await read((connection) => nextCalls(connection, filter, first, after));
@@ -58,6 +60,12 @@ export async function* callBatches(
     last = places.at(-1) ?? null;
     if (places.length < callsAtOnce) return;
   }
+}
+
+/** Asks an index, so that a name that occurs nowhere costs no look at every call. */
+function isRecorded({ sql }: Connection, tool: string): boolean {
+  const calls = `SELECT 1 FROM events WHERE ${isFound} AND ${foundAs} = ? LIMIT 1`;
+  return sql(calls).get(`${foundKinds['tool_call']}${tool}`) !== undefined;
 }
 
 interface NextCalls {
