@@ -258,7 +258,7 @@ test('a submodule that is not checked out is empty, and what an agent changes in
 
 test('agents in the background have a limit, and only one of them writes into the working directory', async () => {
   const at = dirtyRepository();
-  define(at, 'slow', [{ text: 'late', delay_ms: 1500 }]);
+  define(at, 'slow', [{ text: 'late', delay_ms: 6000 }]);
   const here: Call = start('slow', { isolation: undefined });
   const ran = await agent(
     at,
