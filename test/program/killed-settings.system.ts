@@ -54,7 +54,7 @@ test('/config that is killed at any moment leaves the settings as they were or a
   expect((await agent(at, ['-p', '/config exec.timeout_s=2'])).code).toBe(0);
   const tookMs = performance.now() - startedAtMs;
   let kills = 0;
-  const moments = ['draft', 'draft', 'draft', ...[0.6, 0.8, 0.9, 1].map((share) => share * tookMs)] as const;
+  const moments = ['draft', 'draft', 'draft', ...[0.2, 0.4, 0.6, 0.8, 0.9, 1].map((share) => share * tookMs)] as const;
   for (const [index, when] of moments.entries()) {
     const before = read(file).exec.timeout_s;
     const value = 100 + index;
