@@ -22,11 +22,14 @@ const longestMs = 366 * dayMs;
 
 /** Says what is wrong with a time zone, or null. */
 export function zoneProblem(tz: string): string | null {
+  const problem = `"${tz}" is not a time zone; write an IANA name such as "Europe/Berlin".`;
+  // Node 22 and newer take `+02:00`, which has no summer time.
+  if (/^[+-]/.test(tz)) return problem;
   try {
     Intl.DateTimeFormat('en', { timeZone: tz });
     return null;
   } catch {
-    return `"${tz}" is not a time zone; write an IANA name such as "Europe/Berlin".`;
+    return problem;
   }
 }
 
