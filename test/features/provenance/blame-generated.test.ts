@@ -74,6 +74,8 @@ class Bookkeeping {
   #texts = 0;
   /** The contents after the last call. */
   #recorded: string;
+  /** It was moved outside, and no call has changed it since. */
+  #isMoved = false;
 
   constructor(rig: UndoRig, name: string, lines: Line[]) {
     this.#rig = rig;
@@ -111,8 +113,9 @@ class Bookkeeping {
         await this.#move(operation);
         return;
       case 'outside-mv': {
-        // A file that is changed and moved outside is another file, for the log as for everybody.
+        // A file that is changed and moved outside, with no call in between, is another file for the log.
         if (textOf(this.lines) !== this.#recorded) return;
+        this.#isMoved = true;
         const to = this.#newName();
         mkdirSync(dirname(join(this.#rig.root, to)), { recursive: true });
         renameSync(this.path, join(this.#rig.root, to));
@@ -210,6 +213,7 @@ class Bookkeeping {
 
   #outside({ at, count, how }: { at: number; count: number; how: 'add' | 'change' | 'remove' }): void {
     const start = at % (this.lines.length + 1);
+    if (this.#isMoved) return;
     const author = this.#changes.size === 0 ? 'early' : 'outside';
     const fresh = how === 'remove' ? [] : Array.from({ length: count }, () => ({ text: this.#fresh(), author }));
     this.lines = this.lines.toSpliced(start, how === 'add' ? 0 : count, ...fresh);
@@ -252,6 +256,7 @@ class Bookkeeping {
     this.lines = lines;
     this.name = to;
     this.#recorded = textOf(lines);
+    this.#isMoved = false;
   }
 
   /** Undoes or redoes the last change of a session; what that leaves alone stays in the books. */
