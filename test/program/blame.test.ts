@@ -301,7 +301,7 @@ test.each([
   expect(there.code).toBe(0);
 });
 
-test('a copy of a session counts once, and what is written after a rewind has the prompt that was typed then', async () => {
+test('a line that a session and its copy have belongs to the session, and a later one to the copy', async () => {
   const at = repository();
   await turn(at, 'First', edit('a.txt', 'two', 'TWO'));
   const [, line] = await blamed(at, 'a.txt');
@@ -320,4 +320,20 @@ test('a copy of a session counts once, and what is written after a rewind has th
     ['three', null],
   ]);
   expect([lines[1]?.session_id === session, lines[0]?.session_id === session]).toEqual([true, false]);
+});
+
+test('the same contents in another checkout belong to the call that wrote them there, unless a commit is older', async () => {
+  const at = repository();
+  await turn(at, 'Change it', edit('a.txt', 'two', 'TWO'));
+  git(at, 'commit', '-qam', 'Second');
+  git(at, 'clone', '-q', '.', '../copy');
+  const copy = { ...at, work: join(at.work, '../copy') };
+  expect(kinds(await blamed(copy, 'a.txt'))).toEqual(['git one', 'edit TWO', 'git three']);
+  mkdirSync(join(at.work, '../other'));
+  const other = { ...at, work: join(at.work, '../other') };
+  writeFileSync(join(other.work, 'a.txt'), 'one\nTWO\nthree\n');
+  git(other, 'init', '-q');
+  git(other, 'add', '-A');
+  git(other, 'commit', '-qm', 'Old', '--date', '2020-01-02T03:04:05Z');
+  expect(kinds(await blamed(other, 'a.txt'))).toEqual(['git one', 'git TWO', 'git three']);
 });

@@ -104,6 +104,9 @@ async function earlierName(
   return found && { path: `${repository.top}/${found.name}`, until: found.until };
 }
 
+/** The clocks of two machines may differ by so much. */
+const sloppyMs = 60_000;
+
 /** The commits and the unread change that lines older than the first record of their file may come from. */
 interface OlderLines {
   readonly base: readonly (Commit | null)[] | null;
@@ -117,14 +120,23 @@ function blamedLine(line: number, text: string, author: Author, older: OlderLine
       return { ...none, kind: isCommand(author.call) ? 'command' : 'edit', call: author.call };
     case 'outside':
       return { ...none, kind: 'outside', until: author.until, over: author.over };
-    case 'base': {
-      const { base, changedBy } = older;
-      const commit = base?.[author.index] ?? null;
-      if (commit) return { ...none, kind: 'git', commit };
-      if (changedBy) return { ...none, kind: isCommand(changedBy) ? 'command' : 'edit', call: changedBy };
-      return { ...none, kind: base === null ? 'unknown' : 'outside' };
-    }
+    case 'base':
+      return { ...none, ...olderAuthor(author, older) };
     default:
       return author satisfies never;
   }
+}
+
+/** Returns the author of a line that is older than the first record of its file. */
+function olderAuthor(
+  { index, recorded }: Extract<Author, { readonly kind: 'base' }>,
+  { base, changedBy }: OlderLines,
+): Partial<BlamedLine> & Pick<BlamedLine, 'kind'> {
+  const commit = base?.[index] ?? null;
+  // A commit that is older than the call had the line before.
+  const call = recorded && (commit === null || commit.at + sloppyMs >= recorded.at) ? recorded : null;
+  if (commit && !call) return { kind: 'git', commit };
+  const writer = call ?? changedBy;
+  if (writer) return { kind: isCommand(writer) ? 'command' : 'edit', call: writer };
+  return { kind: base === null ? 'unknown' : 'outside' };
 }

@@ -7,8 +7,9 @@ export type Author =
   /** The file changed between two recorded states, at the latest at `until` (unix ms). `over`: the call whose line was
    * changed. */
   | { readonly kind: 'outside'; readonly until: number; readonly over: CallRecord | null }
-  /** The line is older than the first record of the file: its index in the file as it was then. */
-  | { readonly kind: 'base'; readonly index: number };
+  /** The line is older than the first record of the file: its index in the file as it was then. `recorded`: a call that
+   * wrote the same contents to the same file of another checkout. */
+  | { readonly kind: 'base'; readonly index: number; readonly recorded: CallRecord | null };
 
 /** Reads what lines are made of. */
 export interface HistorySource {
@@ -134,7 +135,7 @@ class Replay {
     const count = countLines(bytes);
     const authors = Array.from({ length: count }, (_, index): Author => {
       const other = others?.length === count ? others[index] : undefined;
-      return other?.kind === 'call' ? other : { kind: 'base', index };
+      return { kind: 'base', index, recorded: other?.kind === 'call' ? other.call : null };
     });
     this.#settle({ sha256 }, authors, at);
   }
