@@ -21,7 +21,8 @@ import { type Confine, createProcessRunner, type ProcessRunner } from '../kernel
 import { createRegistry } from '../kernel/tools/registry.js';
 import { loadOnce } from '../kernel/core/runtime.js';
 import type { Rehearsals } from '../kernel/tools/rehearsal/open-rehearsals.js';
-import { openSandbox as openKernelSandbox, type SandboxRequest } from '../kernel/tools/sandbox/open-sandbox.js';
+import { openSandbox as openKernelSandbox } from '../kernel/tools/sandbox/open-sandbox.js';
+import type { SandboxRequest } from '../kernel/tools/sandbox/sandbox-request.js';
 import { ownKeys, secretVariables } from '../kernel/secrets/known-secrets.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 import { type Catalogue, createCatalogue, offeredTools, toolsNamed } from './open-toolsets.js';

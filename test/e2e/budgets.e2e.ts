@@ -251,7 +251,7 @@ test('the packed tarball holds the program and nothing else', () => {
   expect(
     paths.filter(
       (path) =>
-        !/^(bin\/(agent|check-install)\.js|dist\/(main|library|page-worker|scale-worker|chunks\/[\w-]+)\.js|dist\/photon_rs(\.cjs|_bg\.wasm)|dist\/types\/[\w/-]+\.d\.ts|dist\/third-party-licenses\.txt|dist\/sbom\.cdx\.json|dist\/agent\.1|config\/(config\.schema|session-protocol\.schema|theme\.schema|defaults|models|providers|search-services)\.json|config\/prompts\/(init|review)\.md|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/.test(
+        !/^(bin\/(agent\.js|check-install\.js|no-password\.sh)|dist\/(main|library|page-worker|scale-worker|chunks\/[\w-]+)\.js|dist\/photon_rs(\.cjs|_bg\.wasm)|dist\/types\/[\w/-]+\.d\.ts|dist\/third-party-licenses\.txt|dist\/sbom\.cdx\.json|dist\/agent\.1|config\/(config\.schema|session-protocol\.schema|theme\.schema|defaults|models|providers|search-services)\.json|config\/prompts\/(init|review)\.md|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/.test(
           path,
         ),
     ),

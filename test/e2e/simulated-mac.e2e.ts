@@ -94,6 +94,12 @@ describe.skipIf(missing !== '')('on a simulated Mac', () => {
     expect(holding(mark)).toEqual([]);
   });
 
+  test('the sandbox is that of macOS, and nothing runs where it is not there', async () => {
+    const at = mac();
+    const { code, stderr } = await agentOnMac(at, ['-p', '--safe', '-m', script(at, [{ text: 'x' }]), 'go']);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('/usr/bin/sandbox-exec: ENOENT')]);
+  });
+
   test('tools, undo, drafts and import work', async () => {
     const at = mac({ 'a.txt': 'one\n' });
     const turns = [

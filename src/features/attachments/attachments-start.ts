@@ -5,7 +5,6 @@ import type { Attachments, KeptAttachments } from '../../kernel/core/files/attac
 import type { ModelRef } from '../../kernel/core/projection.js';
 import { loadOnce } from '../../kernel/core/runtime.js';
 import type { MatchedFile } from '../../kernel/core/tool.js';
-import { isWsl, pastedWindowsPaths, wslPlaces } from '../../kernel/disk/wsl.js';
 import { findModel } from '../../kernel/providers/models.js';
 import { isWireName, knownWires } from '../../kernel/providers/wires/known-wires.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
@@ -56,7 +55,7 @@ export const openPictures: OpenPictures = (settings, processes) => {
     },
     take,
     pasted: async (given) => {
-      const here = isWsl(settings.env) ? pastedWindowsPaths(given, wslPlaces(settings.env)) : null;
+      const here = mayBeOfWindows.test(given) ? (await code.get()).pathsOfWindows(given, settings.env) : null;
       const text = here ?? given;
       if (!mayBePaths.test(text)) return here === null ? null : { ok: true, chip: here };
       const taken = code.get().then(async ({ pastedPaths }) => await takeAll(pastedPaths(text) ?? [], take));
@@ -87,10 +86,9 @@ async function takeAll(paths: readonly string[], take: Pictures['take']): Promis
 }
 
 async function loadCode() {
-  const { createSender, keepFiles, labelOf, mentioned, pastedPaths, readPicture, scalePicture, clipboardPicture } =
-    await loadFiles();
+  const { createSender, keepFiles, scalePicture, ...code } = await loadFiles();
   const keep: Attachments['keep'] = (files) => keepFiles(files, (picture) => scalePicture(picture));
-  return { clipboardPicture, mentioned, pastedPaths, readPicture, keep, labelOf, send: createSender() };
+  return { ...code, keep, send: createSender() };
 }
 
 function eyesOf({ config }: Source, { provider, model, api }: ModelRef): Parameters<Code['send']>[2] {
@@ -171,6 +169,9 @@ const mostWaiting = 20;
 
 /** A chip as `labelOf` writes it. */
 const chipForm = /\[[^[\]\n]{1,200}\.(?:png|jpe?g|gif|webp)(?: \(\d+\))? \d{1,5}x\d{1,5}\]/gi;
+
+/** Paths of Windows become paths of WSL. */
+const mayBeOfWindows = /^\s*"?(?:[A-Za-z]:[\\/]|\\\\wsl)/i;
 
 /** Most pastes are no paths. */
 const mayBePaths = /^[^\n]{1,8192}\.(?:png|jpe?g|gif|webp|pdf)['"]?\s*$/i;

@@ -2,7 +2,7 @@
 export { labelOf } from '../../kernel/core/files/attached-formats.js';
 export { clipboardPicture } from './clipboard.js';
 export { keepFiles } from './keep-files.js';
-export { mentioned, pastedPaths, readPicture } from './named-files.js';
+export { mentioned, pastedPaths, pathsOfWindows, readPicture } from './named-files.js';
 export { scalePicture } from './scale-picture.js';
 export { createSender } from './sent-files.js';
 export { convertPage } from '../../kernel/tools/convert-page.js';

@@ -2,6 +2,8 @@ import { homedir } from 'node:os';
 import { basename, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
+import { pastedWindowsPaths, wslPlaces } from '../../kernel/disk/windows-paths.js';
+import { isWsl } from '../../kernel/disk/wsl.js';
 import type { MatchedFile } from '../../kernel/core/tool.js';
 import { mostFileBytes } from '../../kernel/core/files/attached-formats.js';
 import { isPdf, pictureFacts } from './image-header.js';
@@ -45,6 +47,11 @@ function localPath(path: string): string {
 function looksLikePicture(path: string): boolean {
   return /\.(?:png|jpe?g|gif|webp|pdf)$/i.test(path);
 }
+/** In WSL, returns a text that contains only paths of Windows with the paths here instead; null for any other text. */
+export function pathsOfWindows(text: string, env: Readonly<Record<string, string | undefined>>): string | null {
+  return isWsl(env) ? pastedWindowsPaths(text, wslPlaces(env)) : null;
+}
+
 /** Returns the paths of a text that contains only paths of images, as terminals paste files that are dragged onto them:
  * in quotes, with escaped blanks, as `file://`, one or several. Null for any other text. */
 export function pastedPaths(text: string): readonly string[] | null {

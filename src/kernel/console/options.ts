@@ -146,7 +146,7 @@ export const rootOptions = {
   sandbox: {
     group: 'Tools and what they may do:',
     flags: '--sandbox <off|workspace|read-only>',
-    about: 'OS sandbox for commands (Linux; default off)',
+    about: 'OS sandbox for commands (Linux, macOS; default off)',
     setting: 'sandbox',
     global: true,
   },

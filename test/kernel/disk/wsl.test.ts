@@ -2,7 +2,8 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { fromWindowsPath, isWsl, pastedWindowsPaths, wslPlaces } from '../../../src/kernel/disk/wsl.js';
+import { fromWindowsPath, pastedWindowsPaths, wslPlaces } from '../../../src/kernel/disk/windows-paths.js';
+import { isWsl } from '../../../src/kernel/disk/wsl.js';
 
 const places = { distribution: 'Ubuntu', drives: '/mnt/' };
 

@@ -17,7 +17,6 @@ import type {
 } from './start-child.js';
 import {
   createStartedGroups,
-  createWatchdog,
   goneWithin,
   groupSize,
   isNamespaceGone,
@@ -180,8 +179,7 @@ class Runner implements ProcessRunner {
       child.begin();
     });
     const ended = await supervised(child, request, output, familyOf(child.pid, call, request.sandbox));
-    // A sandbox ends all that began in it.
-    const isCounted = ended.ended === 'exit' && request.sandbox === 'off';
+    const isCounted = ended.ended === 'exit' && !isNamespaced(request.sandbox);
     const strays = isCounted ? strayCount(entryOf(call), child.pid) : 0;
     const result = { ...ended, background: ended.background + strays };
     const isGone = await namespaceGone(child, this.#options.namespaceEndMs ?? usualNamespaceEndMs);
@@ -291,9 +289,9 @@ class Runner implements ProcessRunner {
 
 /** `watchedBy` is the marker by which a watchdog finds our processes; null for no watchdog. */
 async function loadModules(watchedBy: string | null): Promise<LoadedModules> {
-  const { createOutputPipes, openChild, startChild, startHelper } = await loadStartChild();
+  const { createOutputPipes, openChild, startChild, watchFor } = await loadStartChild();
   if (watchedBy === null) return { startChild, openChild, watchdog: null, pipes: null };
-  const watchdog = createWatchdog(startHelper, watchedBy);
+  const watchdog = watchFor(watchedBy);
   return { startChild, openChild, watchdog, pipes: createOutputPipes((folder) => watchdog.makePipes(folder)) };
 }
 
@@ -352,9 +350,14 @@ function outputOf(request: ProcessRequest): Output {
   return output;
 }
 
-/** Returns what a command has started, with what has left its group; null for a sandbox, which ends all that is in it. */
+/** Returns true for a sandbox with a PID namespace, which ends all that is in it. That of macOS has none. */
+function isNamespaced(sandbox: Sandbox): boolean {
+  return sandbox !== 'off' && process.platform === 'linux';
+}
+
+/** Returns what a command has started, with what has left its group; null for a namespace. */
 function familyOf(leader: number, call: Variable, sandbox: Sandbox): StartedGroups | null {
-  if (sandbox !== 'off') return null;
+  if (isNamespaced(sandbox)) return null;
   const family = createStartedGroups(entryOf(call));
   family.add(leader);
   return family;
@@ -444,8 +447,9 @@ function leftOf(groupId: number, closed: Promise<unknown>): LeftProcesses {
  */
 function deathOf(exit: Exit, sandbox: Sandbox): { readonly exitCode: number; readonly signal: NodeJS.Signals | null } {
   if (exit.code === null) return { exitCode: 128 + constants.signals[exit.signal ?? 'SIGKILL'], signal: exit.signal };
-  const death =
-    sandbox === 'off' ? undefined : Object.entries(constants.signals).find(([, number]) => exit.code === 128 + number);
+  const death = !isNamespaced(sandbox)
+    ? undefined
+    : Object.entries(constants.signals).find(([, number]) => exit.code === 128 + number);
   return { exitCode: exit.code, signal: death ? (death[0] as NodeJS.Signals) : null };
 }
 

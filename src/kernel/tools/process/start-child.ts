@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { execa, type Options, type ResultPromise } from 'execa';
 import { atExit } from './at-exit.js';
-import type { HelperShell } from './watchdog.js';
+import { createWatchdog } from './create-watchdog.js';
+import type { HelperShell, Watchdog } from './watchdog.js';
 
 /** A program to start, without a shell. */
 export interface ChildCommand {
@@ -123,6 +124,11 @@ export async function openChild(command: ConfinedCommand): Promise<OpenChild | N
 export function startHelper(args: readonly string[]): HelperShell | null {
   const env = { PATH: process.env.PATH ?? '' };
   return launch({ file: 'sh', args, cwd: '/', env }, ['pipe', 'pipe', 'ignore']);
+}
+
+/** Makes a watchdog for all processes that carry the marker (`name=value`). */
+export function watchFor(marker: string): Watchdog {
+  return createWatchdog(startHelper, marker);
 }
 
 /** Starts a process without input and output that outlives our own. Returns its id, or null where it was not started. */

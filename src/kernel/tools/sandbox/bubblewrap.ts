@@ -110,7 +110,10 @@ export function createConfine(options: SandboxOptions): Confine {
 
 /** Returns the workspace and the added directories. Later mounts cover earlier ones, so a directory inside another one
  * comes after it. */
-function mountedDirectories({ workspace, directories }: SandboxOptions): readonly ExtraDirectory[] {
+export function mountedDirectories({
+  workspace,
+  directories,
+}: Pick<SandboxOptions, 'workspace' | 'directories'>): readonly ExtraDirectory[] {
   return [{ path: workspace, readOnly: false }, ...(directories?.() ?? [])].toSorted(
     (a, b) => a.path.length - b.path.length,
   );
@@ -134,8 +137,9 @@ function limitScript(limits: SandboxLimits): string {
 /** Returns the commands that set the limits. */
 export function limitLines({ maxProcesses, maxDataBytes }: SandboxLimits): string {
   const [major = 0, minor = 0] = release().split('.').map(Number);
+  // macOS counts the processes of the whole user.
   const processes =
-    major > 5 || (major === 5 && minor >= 14)
+    process.platform === 'linux' && (major > 5 || (major === 5 && minor >= 14))
       ? `ulimit -u ${maxProcesses} 2>/dev/null || ulimit -p ${maxProcesses} 2>/dev/null; `
       : '';
   const data = maxDataBytes === null ? '' : `ulimit -d ${Math.floor(maxDataBytes / 1024)} 2>/dev/null; `;
@@ -205,16 +209,18 @@ const passedVariables = new Set([
   'AGENT_SESSION_ID',
 ]);
 
-/** Returns the environment inside. `home` is the home directory inside, `passes` names variables beside the usual ones. */
+/** Returns the environment inside. `home` and `temporary` are the folders inside, `passes` names variables beside the
+ * usual ones. */
 export function sandboxEnvironment(
   env: Readonly<Record<string, string>>,
   home: string,
   passes: readonly string[] = [],
+  temporary = '/tmp',
 ): Readonly<Record<string, string>> {
   const isPassed = (name: string): boolean =>
     passedVariables.has(name) || name.startsWith('LC_') || passes.includes(name);
   const entries = Object.entries(env).filter(([name]) => isPassed(name));
-  return { ...Object.fromEntries(entries), HOME: home, TMPDIR: '/tmp' };
+  return { ...Object.fromEntries(entries), HOME: home, TMPDIR: temporary };
 }
 
 const folderName = 'agent-sandbox';

@@ -1,41 +1,11 @@
 import { accessSync, constants, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
-import type { ExtraDirectory } from '../../core/directories.js';
 import type { Sandbox } from '../../core/tool.js';
 import { type Confine, createProcessRunner } from '../process/runner.js';
 import { seccompFilter, workspaceProblem } from './bubblewrap-profile.js';
-import { createConfine, type SandboxLimits } from './bubblewrap.js';
+import { createConfine } from './bubblewrap.js';
 import { isWithin, toolFolders } from './guards.js';
-
-export interface SandboxRequest {
-  readonly sandbox: Exclude<Sandbox, 'off'>;
-  /** Absolute, links resolved. */
-  readonly workspace: string;
-  /** The directories that the user opened beside it. */
-  readonly directories?: () => readonly ExtraDirectory[];
-  readonly home: string;
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /** Recognises files of the workspace that must be hidden. `.env*` always is. */
-  readonly isSecret: (path: string) => boolean;
-  /** The path of bubblewrap, or null if there is none. Without it, the program is searched for. */
-  readonly program?: string | null;
-  readonly limits?: SandboxLimits;
-  /** Names of variables that commands keep besides the usual ones. */
-  readonly passes?: readonly string[];
-  /** The version of this bubblewrap, where it was tried on this machine before. It is not tried again. */
-  readonly triedVersion?: string;
-}
-
-export interface OpenedSandbox {
-  readonly ok: true;
-  /** Of bubblewrap. */
-  readonly version: string;
-  readonly confine: Confine;
-  /** The sandbox in words: `bubblewrap 0.8.0, …`. */
-  readonly detail: string;
-  /** Folders with tools that are shown read-only besides the system's. */
-  readonly tools: readonly string[];
-}
+import type { OpenedSandbox, SandboxFailure, SandboxRequest } from './sandbox-request.js';
 
 const probeTimeoutMs = 20_000;
 const namespaces = ['user', 'pid', 'net', 'ipc', 'uts', 'mnt'] as const;
@@ -46,10 +16,19 @@ const kernelFiles =
 const probeScript = `cat /proc/self/status; ls -l /proc/self/ns; [ -w /etc/passwd ] && echo escaped
 for file in ${kernelFiles}; do true >>"$file" && echo "open: $file"; done 2>/dev/null; exit 0`;
 
-/** Finds bubblewrap and tries the real profile once. Returns a sandbox that works, or what keeps it from working and
- * the fix. Never rejects. */
+/** Finds the sandbox of this system and tries the real profile once. Returns a sandbox that works, or what keeps it from
+ * working and the fix. Never rejects. */
 export async function openSandbox(request: SandboxRequest): Promise<OpenedSandbox | SandboxFailure> {
-  if (process.platform !== 'linux') return missingSystem(process.platform);
+  try {
+    if (process.platform === 'linux') return await openBubblewrap(request);
+    if (process.platform !== 'darwin' || request.program !== undefined) return missingSystem(process.platform);
+    return await (await import('./seatbelt.js')).openSeatbelt(request);
+  } catch (error) {
+    return explainFailure(error instanceof Error ? error.message : String(error), isRoot());
+  }
+}
+
+async function openBubblewrap(request: SandboxRequest): Promise<OpenedSandbox | SandboxFailure> {
   const home = resolved(request.home);
   const places = [request.workspace, ...(request.directories?.() ?? []).map(({ path }) => path)];
   const misplaced = places.map((place) => workspaceProblem(place, home)).find((problem) => problem !== null) ?? null;
@@ -57,12 +36,7 @@ export async function openSandbox(request: SandboxRequest): Promise<OpenedSandbo
     return { ok: false, problem: misplaced, fix: 'Start in the directory of a project, or name one with -C.' };
   const program =
     request.program === undefined ? findProgram(request.env.PATH ?? '', request.workspace) : request.program;
-  if (program === null) return missingProgram();
-  try {
-    return await openWith(program, request);
-  } catch (error) {
-    return explainFailure(error instanceof Error ? error.message : String(error), isRoot());
-  }
+  return program === null ? missingProgram() : await openWith(program, request);
 }
 
 async function openWith(program: string, request: SandboxRequest): Promise<OpenedSandbox | SandboxFailure> {
@@ -193,13 +167,6 @@ async function probe(
   const open = /^open: (.*)$/m.exec(text)?.[1];
   if (open !== undefined) return `a confined process could write ${open}`;
   return text.includes('escaped') ? 'a confined process could write to /etc' : null;
-}
-
-/** The reason why there is no sandbox, and the step that fixes it. */
-interface SandboxFailure {
-  readonly ok: false;
-  readonly problem: string;
-  readonly fix: string;
 }
 
 const elsewhere = 'Run outside of this container, or without a sandbox (--sandbox off).';

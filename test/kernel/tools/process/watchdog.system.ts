@@ -6,7 +6,8 @@ import { build } from 'esbuild';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { startHelper } from '../../../../src/kernel/tools/process/start-child.js';
 import { createProcessRunner, type ProcessRunner } from '../../../../src/kernel/tools/process/runner.js';
-import { goneWithin, createWatchdog, type HelperShell } from '../../../../src/kernel/tools/process/watchdog.js';
+import { createWatchdog } from '../../../../src/kernel/tools/process/create-watchdog.js';
+import { goneWithin, type HelperShell } from '../../../../src/kernel/tools/process/watchdog.js';
 import { call, context, registry, tree } from '../workbench.js';
 
 const root = fileURLToPath(new URL('../../../..', import.meta.url));
