@@ -8,6 +8,7 @@ import { isGivenOnCommandLine } from '../kernel/config/layers.js';
 import { instructionPlace, repositoryRoot } from './instructions/instruction-places.js';
 import { readInstructions } from './instructions/read-instructions.js';
 import { toolSpecs } from './open-tools.js';
+import { oldShell } from '../kernel/tools/process/shell-file.js';
 import type { PromptListing, PromptStyle } from '../kernel/console/feature.js';
 
 /** The settings that say where instructions are. */
@@ -133,13 +134,13 @@ interface SessionContext {
 /** Returns the first two events of a session: the system prompt, and the tools with the settings that shape
  * requests. */
 function openingEvents(
-  { cwd, config }: Pick<Settings, 'cwd' | 'config'>,
+  { cwd, config, env }: Pick<Settings, 'cwd' | 'config' | 'env'>,
   registry: Registry,
   { files: contextFiles, rules, skills, notes, style = null, role }: SessionContext,
 ): readonly EventDraft[] {
   const content = renderSystemPrompt({
     cwd,
-    platform: process.platform,
+    platform: [process.platform, oldShell(env)].filter((part) => part !== null).join(', '),
     date: new Date().toISOString().slice(0, 10),
     isGitRepository: repositoryRoot(cwd) !== null,
     tools: registry.list(),
