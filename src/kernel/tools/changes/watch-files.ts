@@ -1,4 +1,4 @@
-import { type Dirent, readdirSync, readlinkSync, realpathSync, type Stats } from 'node:fs';
+import { type Dirent, readdirSync, readlinkSync, realpathSync, type Stats, statfsSync } from 'node:fs';
 import { basename, dirname, relative } from 'node:path';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { ExtraDirectory } from '../../core/directories.js';
@@ -17,6 +17,8 @@ export interface ChangeWatchOptions {
   /** The directories that the user opened beside the working directory. */
   readonly directories?: () => readonly ExtraDirectory[];
   readonly limits?: Partial<WatchLimits>;
+  /** Returns the type of the file system of a folder, as statfs(2) names it. Defaults to the real one. */
+  readonly fileSystemType?: (folder: string) => number;
 }
 
 interface WatchLimits extends WalkLimits {
@@ -66,16 +68,33 @@ export function createChangeWatch(options: ChangeWatchOptions): ChangeWatch {
       const added = (options.directories?.() ?? []).filter((one) => !one.readOnly && !one.path.startsWith(`${cwd}/`));
       const roots = [cwd, ...added.map(({ path }) => path)];
       const places = { roots, named, known: [...knownPaths], env: options.env };
-      const before = look(places, limits);
+      const walk = walkLimits(cwd, limits, options.fileSystemType);
+      const before = look(places, walk);
       const wanted = { named, known: new Set(places.known), commandText, root: cwd, isSecret: options.isSecret };
       cache.fill(before, wanted);
       return async () => {
         await nextTick();
-        const after = look(places, { ...limits, maxWalkMs: limits.maxWalkMs * 2 });
+        const after = look(places, { ...walk, maxWalkMs: walk.maxWalkMs * 2 });
         return report({ before, after, named, cache, limits, isSecret: options.isSecret });
       };
     },
   };
+}
+
+/** 9p, by which WSL shows the drives of Windows. Source: Linux, include/uapi/linux/magic.h, V9FS_MAGIC. */
+const remoteType = 0x0102_1997;
+
+/** Each file of a drive of Windows takes about a millisecond in WSL, so there the time limit counts from the beginning. */
+function walkLimits(
+  cwd: string,
+  limits: WatchLimits,
+  fileSystemType = (folder: string): number => statfsSync(folder).type,
+): WalkLimits {
+  try {
+    return fileSystemType(cwd) === remoteType ? { ...limits, minEntries: 0 } : limits;
+  } catch {
+    return limits; // It is gone, or may not be asked.
+  }
 }
 
 /** Reports the folders that a write makes for its files, and the hard links that it breaks. */
