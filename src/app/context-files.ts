@@ -178,12 +178,12 @@ export function toolsEvent(
 
 /** Records in a session that its requests ask for another effort from now on. */
 export async function recordEffort(
-  session: Pick<Session, 'events' | 'append'>,
+  session: Pick<Session, 'recent' | 'append'>,
   { config }: Pick<Settings, 'config'>,
   registry: Registry,
   effort: string,
 ): Promise<void> {
-  const last = lastTools(session.events());
+  const last = lastTools(session.recent());
   const event = toolsEvent(config, registry, { ...last?.settings, effort });
   const tools = last?.tools ?? event.data.tools;
   await session.append({ ...event, content: tools.map(({ name }) => name).join(' '), data: { ...event.data, tools } });

@@ -202,7 +202,7 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
   const session = createSession({
     record: recordOf(run, opened, row, { opening: [...opening, ...line], notes }),
     model,
-    models: { ...modelFacts(run, () => session.events()), ...otherModels(roleModels) },
+    models: { ...modelFacts(run, () => session), ...otherModels(roleModels) },
     connect: models.open,
     tools: sessionTools(run, { choice, isNew, session: () => session, openModel: open, roleModels, records }),
     limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
@@ -261,11 +261,11 @@ function roleModelsOf(
 
 function recordOf(
   { store }: Run,
-  { restored, begin }: OpenedSession,
+  { restored, left, begin }: OpenedSession,
   row: SessionRow,
   beginning: Pick<SessionParts['record'], 'opening' | 'notes'>,
 ): SessionParts['record'] {
-  return { store, row, restored, begin, ...beginning };
+  return { store, row, restored, ...(left ? { left } : {}), begin, ...beginning };
 }
 
 /** Returns a handler that gives back what a session holds that cannot begin, and throws the reason. */
@@ -287,7 +287,7 @@ async function beginningOf(
   Awaited<ReturnType<typeof sessionBeginning>> & Pick<InstructionChange, 'notes'> & Pick<PromptChange, 'prompt'>
 > {
   const { settings } = run;
-  const windowTokens = modelFacts(run, () => opened.restored)?.contextWindow?.(model.ref) ?? null;
+  const windowTokens = contextWindowOf(settings, model.ref.provider, model.ref.model);
   const facts = {
     listing: (registry: Registry) => run.parts.listing(registry, windowTokens),
     style: () => run.parts.style(),
@@ -365,19 +365,19 @@ async function sinceThen(
 
 /** Records a mode that was switched after the last message. */
 async function recordMode(run: Run, session: Session): Promise<void> {
-  const change = session.events().length > 0 && !session.busy() ? modeChange(run, session.events()) : null;
+  const change = session.recent().length > 0 && !session.busy() ? modeChange(run, session.recent()) : null;
   if (change) await session.append(change);
 }
 
 /** Returns the limits and windows of models that a turn needs. */
 function modelFacts(
   { policy, spend, settings, parts }: Run,
-  events: () => readonly Event[],
+  session: () => Pick<Session, 'recent' | 'totals'>,
 ): Omit<SessionParts['models'], 'forRole' | 'forTurn'> {
   const { models } = settings.config.provider;
   return {
     planning: () => policy.planning(),
-    budget: (ref) => spend.budget(ref, parts.maxCostUsd(events())),
+    budget: (ref) => spend.budget(ref, parts.maxCostUsd(session().recent(), session().totals().spentUsd)),
     fallbacks: (ref, own) => fallbackModels(settings, ref, own),
     price: (ref) => findModel(ref.provider, ref.model, models)?.price ?? null,
     contextWindow: (ref) => contextWindowOf(settings, ref.provider, ref.model),
@@ -414,7 +414,7 @@ function sessionTools(
     readonly session: () => Session;
   },
 ): SessionParts['tools'] {
-  const registry = isNew ? run.toolbox.registry : toolsOnRecord(run, () => session().events());
+  const registry = isNew ? run.toolbox.registry : toolsOnRecord(run, () => session().recent());
   const hooks = run.parts.hooks(sourceOf(choice, isNew));
   const { settings, store, parts } = run;
   const noting = loadOnce(() => parts.beforeChanges(session()));

@@ -89,6 +89,8 @@ async function resumed(
   });
   try {
     const row = { ...found, ...(await notePlace(store, found, fresh)) };
+    const recent = at === undefined ? ((await store.history?.recent(found.id)) ?? null) : null;
+    if (recent !== null) return { row, restored: recent.events, left: recent, movedFrom, release, begin };
     const events = await store.load(found.id);
     if (at !== undefined) rewinds.push(rewindOf(events, at, found.id));
     return { row, restored: [...events, ...rewinds], movedFrom, release, begin };

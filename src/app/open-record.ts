@@ -227,10 +227,10 @@ export async function explainMissing(
 /** Records the last saved event of the session at the end of each turn. The function it returns does so once more and
  * waits. Never rejects. */
 export function noteEnds(session: Session, ends: SessionEnds): () => Promise<void> {
-  let noted = session.events().at(-1)?.seq ?? 0;
+  let noted = session.record.lastSeq();
   let writing: Promise<void> = Promise.resolve();
   const note = (): Promise<void> => {
-    const seq = session.events().at(-1 - session.record.unsaved().length)?.seq ?? 0;
+    const seq = session.recent().at(-1 - session.record.unsaved().length)?.seq ?? 0;
     if (seq !== noted) writing = writing.then(() => ends.note({ sessionId: session.id, seq, cwd: session.cwd }));
     noted = seq;
     return writing;

@@ -143,8 +143,8 @@ export class RunParts {
   }
 
   /** Returns the most USD that the session of these events may cost; null for no limit. */
-  maxCostUsd(events: readonly Event[]): number | null {
-    const limits = this.#parts.flatMap((part) => part.maxCostUsd?.(events) ?? []);
+  maxCostUsd(events: readonly Event[], spentUsd: number): number | null {
+    const limits = this.#parts.flatMap((part) => part.maxCostUsd?.(events, spentUsd) ?? []);
     return limits.length === 0 ? null : smallestOf(limits);
   }
 

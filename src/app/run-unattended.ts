@@ -109,7 +109,7 @@ async function inSession(run: Run, request: UnattendedRequest): Promise<Unattend
     const first = await session.submit(request.prompt, { source: 'task', note: false, typed: true });
     const turn = (await run.toolbox.parts.find(backgroundAgents)?.settle(session, first)) ?? first;
     const unsaved = await save();
-    const callFailed = call !== undefined && lastCallFailed(session.events());
+    const callFailed = call !== undefined && lastCallFailed(session.recent());
     return { kind: 'ended', turn, unsaved, callFailed, costUsd: meter.sum().cost_usd };
   } finally {
     signal.removeEventListener('abort', interrupt);

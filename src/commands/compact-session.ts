@@ -12,7 +12,7 @@ import { counted } from '../kernel/tools/define-tool.js';
 export const clear: CommandHandler = {
   slash: async (_argument, { screen, sessions }) => {
     const { session } = sessions.current();
-    const isKept = session.events().length > 0;
+    const isKept = session.recent().length > 0;
     await goToSession({ screen, sessions }, { continueNewest: false, resume: null, fork: false });
     screen.notice(
       'info',
@@ -62,7 +62,7 @@ export type CompactOutcome =
 
 type Compactable = Pick<
   Session,
-  'compact' | 'compactionPlan' | 'omitResults' | 'omissionPlan' | 'price' | 'events' | 'append'
+  'compact' | 'compactionPlan' | 'omitResults' | 'omissionPlan' | 'price' | 'recent' | 'append'
 >;
 
 const options = ['--dry-run', '--results'];
@@ -130,7 +130,7 @@ async function showOutcome(
 }
 
 async function takeBack(session: Compactable): Promise<CompactOutcome> {
-  const seq = lastCompaction(session.events());
+  const seq = lastCompaction(session.recent());
   if (seq === null) return { kind: 'shown', message: 'There is no compaction to undo.' };
   await session.append({ kind: 'compaction_undone', content: null, data: { compaction_seq: seq } });
   return {

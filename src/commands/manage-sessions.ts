@@ -324,7 +324,7 @@ const longestTitleMs = 30_000;
 /** Asks the model for a title; '' where there is nothing to name yet, or no model. */
 async function askedTitle(session: Session): Promise<string> {
   const isUnconnected = session.ref().provider === 'offline' && session.ref().model === 'offline';
-  if (isUnconnected || session.events().length === 0) return '';
+  if (isUnconnected || session.recent().length === 0) return '';
   return await session.suggestTitle(AbortSignal.timeout(longestTitleMs));
 }
 

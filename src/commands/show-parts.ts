@@ -1,8 +1,8 @@
 import { type Token, type Tokens, walkTokens } from 'marked';
-import { addUsage, money, noUsage, spentUsd } from '../kernel/agent/budget.js';
+import { money } from '../kernel/agent/budget.js';
 import { requestCosts } from '../kernel/agent/compaction-figures.js';
 import type { Session } from '../kernel/agent/session.js';
-import { type Event, knownEvent, spentBy } from '../kernel/core/event.js';
+import { type Event, knownEvent } from '../kernel/core/event.js';
 import { utf8Bytes } from '../kernel/core/text.js';
 import { sanitize } from '../kernel/core/sanitize.js';
 import { contextWindowOf } from '../kernel/providers/models.js';
@@ -20,7 +20,9 @@ import { showUncommitted } from './git-changes.js';
 /** `/show`: an event in full; the last result without a number. */
 export const showEvent: CommandHandler = {
   slash: async (argument, { screen, sessions }) => {
-    const events = sessions.current().session.events();
+    const { session } = sessions.current();
+    // The result of a call comes soon after it.
+    const events = argument === '' ? session.recent() : session.events();
     const event = pickEvent(events, argument);
     if (event) printEvent(screen, events, event);
     else
@@ -78,7 +80,8 @@ const mostBytes = 74_994;
 export const copyAnswer: CommandHandler = { slash: copy };
 
 async function copy(argument: string, { screen, sessions }: Repl): Promise<void> {
-  const answer = lastAnswer(sessions.current().session.events());
+  const { session } = sessions.current();
+  const answer = lastAnswer(session.recent()) ?? lastAnswer(session.events());
   if (answer === null) {
     screen.notice('warn', 'There is no answer to copy yet.');
     return;
@@ -161,9 +164,7 @@ function codeBlocks(text: string): readonly CodeBlock[] {
 /** `/cost`: tokens and money of this session. */
 export const cost: CommandHandler = {
   slash: async (_argument, { screen, sessions }) => {
-    const events = sessions.current().session.events();
-    const sum = events.reduce(addUsage, noUsage);
-    const requests = events.filter((event) => spentBy(event) !== null).length;
+    const { requests, sum } = sessions.current().session.totals();
     const spent = sum.cost_usd === null ? 'unknown' : `$${sum.cost_usd.toFixed(4)}`;
     const row = [requests, sum.input_tokens, sum.cache_read_tokens, sum.cache_write_tokens, sum.output_tokens, spent];
     screen.print(
@@ -275,7 +276,7 @@ function instructionRows(files: readonly InstructionEntry[]): readonly string[] 
 export const budget: CommandHandler = {
   slash: async (argument, { screen, sessions, spending }) => {
     const { session } = sessions.current();
-    const spent = spentUsd(session.events());
+    const spent = session.totals().spentUsd;
     const before = spending.limitUsd();
     const asked = askedLimit(argument.trim(), before ?? spent);
     if (asked === undefined)

@@ -1,6 +1,5 @@
 import { describeRoles } from './choose-role-model.js';
-import { addUsage, money, noUsage, spentUsd } from '../kernel/agent/budget.js';
-import { spentBy } from '../kernel/core/event.js';
+import { money } from '../kernel/agent/budget.js';
 import type { CommandHandler, Repl } from '../kernel/console/command.js';
 import { columns, oneLine } from '../kernel/console/line-output.js';
 import { serverStatus } from '../kernel/console/server-status.js';
@@ -53,7 +52,7 @@ function placeFacts({ sessions, settings }: Repl): readonly Fact[] {
   return [
     ['Folder', settings.cwd],
     ['Session', `${session.id}${title === null ? '' : ` · ${oneLine(title, 60)}`}`],
-    ['Events', String(session.events().length)],
+    ['Events', String(session.recent().at(-1)?.seq ?? 0)],
   ];
 }
 
@@ -65,16 +64,15 @@ async function serverFacts({ parts, settings }: Repl): Promise<readonly Fact[]> 
 
 function usageFacts({ sessions, settings, spending }: Repl): readonly Fact[] {
   const { session } = sessions.current();
-  const events = session.events();
   const { provider, model } = session.ref();
   const window = contextWindowOf(settings, provider, model);
-  const { context } = totalsOf(events);
+  const { context } = totalsOf(session.recent());
   const share = window === null ? 'window not known' : `${((context / window) * 100).toFixed(0)}% of ${window}`;
-  const sum = events.reduce(addUsage, noUsage);
+  const { sum, spentUsd } = session.totals();
   const limit = spending.limitUsd();
   return [
     ['Context', `${context} tokens, ${share}`],
-    ['Cost', sum.cost_usd === null ? 'unknown: no price is known for this model' : money(spentUsd(events))],
+    ['Cost', sum.cost_usd === null ? 'unknown: no price is known for this model' : money(spentUsd)],
     ['Cost limit', limit === null ? 'none (/budget)' : money(limit)],
     ...limitFacts(provider, settings),
     ['Tool turns', `at most ${settings.config.limits.maxToolTurns} per message`],
@@ -90,10 +88,9 @@ function limitFacts(provider: string, { rateLimits, guard }: Repl['settings']): 
 }
 
 function tokenFacts({ sessions }: Repl): readonly Fact[] {
-  const events = sessions.current().session.events();
-  const sum = events.reduce(addUsage, noUsage);
+  const { requests, sum } = sessions.current().session.totals();
   return [
-    ['Requests', String(events.filter((event) => spentBy(event) !== null).length)],
+    ['Requests', String(requests)],
     [
       'Input tokens',
       `${sum.input_tokens} new, ${sum.cache_read_tokens} from the cache, ${sum.cache_write_tokens} cached`,

@@ -63,7 +63,7 @@ async function change({ name, isForSession }: Request, repl: Repl): Promise<void
   const saved = await remember(repl, 'model', `${ref.provider}/${ref.model}`, isForSession);
   if (effort !== undefined) await remember(repl, 'effort', effort, isForSession);
   const dropped = before.provider !== ref.provider || before.api !== ref.api || before.model !== ref.model;
-  const reasoning = dropped && session.events().some(hasReasoning);
+  const reasoning = dropped && session.recent().some(hasReasoning);
   screen.notice(
     'info',
     `Now using ${describeChoice(resolved, before)}. ${saved}` +

@@ -102,7 +102,8 @@ export function lastExchange(log: readonly Event[]): {
 
 /** Says how much of a session is not shown; null where all of it is. */
 export function earlierText(log: readonly Event[], earlier: number): string | null {
-  const count = (log[0]?.seq ?? 1) > 1 ? 'There are' : earlier;
+  const isWhole = (log.at(-1)?.seq ?? 0) === log.length;
+  const count = isWhole ? earlier : 'There are';
   return count === 0 ? null : `${count} earlier messages and calls; /show N shows an event`;
 }
 

@@ -219,7 +219,7 @@ class Acts implements KeyActs {
       void dialogs.page(running.title, running.output.trimEnd(), dialogs.keys());
       return;
     }
-    const events = session().events();
+    const events = session().recent();
     const { reasoningOf } = options.printing;
     const event = newestWithMore(events, reasoningOf);
     if (!event) {

@@ -76,7 +76,7 @@ export function createPresent(session: SessionPort): Present {
 
 /** Returns the events of the calls of this turn that have no result yet. */
 function openCalls(session: SessionPort): readonly AgentEvent[] {
-  const events = session.events();
+  const events = session.recent();
   const begin = events.findLastIndex(({ kind }) => kind === 'user');
   const ofTurn = events.slice(Math.max(0, begin));
   const ended = new Set(ofTurn.filter(({ kind }) => kind === 'tool_result').map(callOf));

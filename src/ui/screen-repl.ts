@@ -196,7 +196,7 @@ class ScreenRepl implements ReplHandle {
     if (!terminal.firstFrame) enterTerminal(terminal.input, terminal.output);
     terminal.output.on('resize', this.#resized);
     if (opening.greeting !== undefined) this.#display.notes.greet(opening.greeting);
-    if (opening.end) this.#store.reset(session.events());
+    if (opening.end) this.#store.reset(session);
     else this.#replay(session);
     for (const event of this.#options.turns.present()) this.#onEvent(event);
     this.#frame();
@@ -246,7 +246,7 @@ class ScreenRepl implements ReplHandle {
     this.#work.reset();
     this.#session = session;
     this.#unsubscribe = session.subscribe(this.#onEvent);
-    if (shown) this.#store.reset(session.events());
+    if (shown) this.#store.reset(session);
     else this.#replay(session);
     this.#frame();
     if (!shown) void this.#past.offer(session.id);
@@ -386,9 +386,9 @@ class ScreenRepl implements ReplHandle {
   };
 
   #replay(session: SessionPort): void {
-    this.#store.reset(session.events());
-    const { items, earlier } = lastExchange(session.events());
-    const remark = earlierText(session.events(), earlier);
+    this.#store.reset(session);
+    const { items, earlier } = lastExchange(session.recent());
+    const remark = earlierText(session.recent(), earlier);
     if (remark !== null) this.#display.notes.remark(remark);
     if (items.length > 0) this.#display.frame(items, this.#state());
   }

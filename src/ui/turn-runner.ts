@@ -166,7 +166,7 @@ export function createWorkTitle({ output, facts, title }: Pick<ReplTerminal, 'ou
     if (about.id !== session.id || about.words === '')
       about = {
         id: session.id,
-        words: firstTyped(session.events()).slice(0, 200),
+        words: firstTyped(session.recent()).slice(0, 200),
       };
     return about.words;
   };

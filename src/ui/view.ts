@@ -3,7 +3,7 @@ import { sourceText } from '../kernel/core/message-source.js';
 import { type TodoItem, todoOf, todoOfCall } from '../kernel/core/projection.js';
 import type { Form } from '../kernel/core/form.js';
 import type { Question } from '../kernel/core/policy.js';
-import type { AgentEvent, QueuedMessage, TurnEnd } from '../kernel/core/session-port.js';
+import type { AgentEvent, QueuedMessage, SessionPort, TurnEnd } from '../kernel/core/session-port.js';
 import type { Clock, Schedule } from '../kernel/core/runtime.js';
 import type { CallText } from './calls/call-readings.js';
 import type { FinishedCall } from './calls/call-rows.js';
@@ -318,6 +318,25 @@ export function totalsOf(events: readonly Event[]): Totals {
   return events.reduce(addUsage, noTotals);
 }
 
+/** The part of a session that a view begins with. */
+type Past = Pick<SessionPort, 'recent' | 'totals'>;
+
+/** Returns what a view begins with: the totals and the list of the session's past. */
+export function pastOf(session: Past): Pick<View, 'totals' | 'todo'> {
+  const events = session.recent();
+  const { sum, spentUsd } = session.totals();
+  const totals: Totals = {
+    input: sum.input_tokens,
+    output: sum.output_tokens,
+    cacheRead: sum.cache_read_tokens,
+    cacheWrite: sum.cache_write_tokens,
+    costUsd: spentUsd,
+    costKnown: sum.cost_usd !== null,
+    context: totalsOf(events).context,
+  };
+  return { totals, todo: todoOf(events) };
+}
+
 /** After a pause, this many frames follow each other at once (a message, its answer, the end of the turn); then one
  * each `frameMs`. */
 const burstFrames = 3;
@@ -330,7 +349,7 @@ export interface ViewStore {
   /** Returns the finished items since the last call. */
   takeItems(): readonly TranscriptItem[];
   /** Starts again for another session with the totals and the list of its past. */
-  reset(past: readonly Event[]): void;
+  reset(past: Past): void;
   close(): void;
 }
 
@@ -398,7 +417,7 @@ export function createViewStore(d: Parts): ViewStore {
     reset: (past) => {
       deltas = [];
       thoughts.end();
-      view = { ...emptyView, totals: totalsOf(past), todo: todoOf(past) };
+      view = { ...emptyView, ...pastOf(past) };
     },
     close: () => {
       cancel?.();

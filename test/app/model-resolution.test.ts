@@ -150,7 +150,7 @@ test('a limit of one dollar lets every preset start with its default model', asy
   const presets = Object.entries(builtInPresets).filter(
     ([, { default_model: model, api }]) => model !== null && api !== 'offline',
   );
-  const events = [{ seq: 1, kind: 'user', content: 'x'.repeat(12_000), data: null, createdAt: 0 }];
+  const past = { contextTokens: 3000, spentUsd: 0 };
   for (const [name, preset] of presets) {
     const settings = await setupOf({
       flags: { provider: name, max_cost_usd: 1 },
@@ -161,7 +161,7 @@ test('a limit of one dollar lets every preset start with its default model', asy
     });
     const { ref } = await resolveReady(settings, configuredModel(settings));
     const budget = createSpendLimit(settings.config).budget(ref);
-    expect(budget !== null && !('code' in budget) && allowance(events, budget, undefined), name).toMatchObject({
+    expect(budget !== null && !('code' in budget) && allowance(past, budget, undefined), name).toMatchObject({
       allowed: true,
     });
   }

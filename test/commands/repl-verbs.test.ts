@@ -5,6 +5,7 @@ import { slashCommands } from '../../src/kernel/console/registration.js';
 import { keepSetting } from '../../src/kernel/console/keep-setting.js';
 import { table } from '../../src/commands/table.js';
 import type { Event } from '../../src/kernel/core/event.js';
+import { addToTotals, noTotals } from '../../src/kernel/core/usage-totals.js';
 import { type ApprovalMode, planNotes, type Rule, ruleKey, type Rules } from '../../src/kernel/core/policy.js';
 import type { CommandContext } from '../../src/kernel/console/slash-command.js';
 import { Parts } from '../../src/kernel/console/parts.js';
@@ -84,7 +85,15 @@ function approval(rules: Rules = { allow: [], ask: [], deny: [] }): Approval {
 function sessions(events: readonly Event[]): Repl['sessions'] {
   return {
     current: () =>
-      ({ session: { id: 's1', events: () => events, ref: () => ({ provider: 'p', model: 'm' }) } }) as never,
+      ({
+        session: {
+          id: 's1',
+          events: () => events,
+          recent: () => events,
+          totals: () => events.reduce(addToTotals, noTotals),
+          ref: () => ({ provider: 'p', model: 'm' }),
+        },
+      }) as never,
     rename: () => Promise.resolve(),
     title: () => null,
     open: () => Promise.reject(new Error('not here')),
@@ -365,7 +374,10 @@ test('/usage shows tokens, cost and limits; /status the session on one screen; /
 
 test('/compact undo is /uncompact', async () => {
   const repl = {
-    sessions: { ...sessions([]), current: () => ({ session: { events: () => [], busy: () => false } }) as never },
+    sessions: {
+      ...sessions([]),
+      current: () => ({ session: { events: () => [], recent: () => [], busy: () => false } }) as never,
+    },
   };
   for (const line of ['/uncompact', '/compact undo'])
     expect((await run(line, repl)).lines).toEqual(['info: There is no compaction to undo.']);

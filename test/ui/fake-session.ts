@@ -3,6 +3,7 @@ import { type FormAnswer, isFormAnswer } from '../../src/kernel/core/form.js';
 import type { PermissionAnswer, Question } from '../../src/kernel/core/policy.js';
 import type { AgentEvent, QueuedMessage, SessionPort, TurnEnd } from '../../src/kernel/core/session-port.js';
 import type { Tool } from '../../src/kernel/core/tool.js';
+import { addToTotals, noTotals } from '../../src/kernel/core/usage-totals.js';
 
 /** A session that does what the test says: a turn runs until `end` is called. */
 export interface FakeSession extends SessionPort {
@@ -102,6 +103,8 @@ export function createFakeSession(past: readonly Event[] = []): FakeSession {
       };
     },
     events: () => events,
+    recent: () => events,
+    totals: () => events.reduce(addToTotals, noTotals),
     stream: (text, chunk = 7) => {
       for (let at = 0; at < text.length; at += chunk) emit({ type: 'text_delta', text: text.slice(at, at + chunk) });
     },

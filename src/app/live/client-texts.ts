@@ -5,9 +5,8 @@ import type { FollowerApproval } from './messages.js';
 
 /** Loaded with the first client. */
 export const clientTexts = loadOnce(async () => {
-  const [{ plainQuestion, rulesAbout }, { totalsOf }, { followerForm, readValues }] = await Promise.all([
+  const [{ plainQuestion, rulesAbout }, { followerForm, readValues }] = await Promise.all([
     import('../../ui/question-lines.js'),
-    import('../../ui/view.js'),
     import('./follower-form.js'),
   ]);
   const approvalOf = (question: Question): FollowerApproval => {
@@ -22,5 +21,5 @@ export const clientTexts = loadOnce(async () => {
     };
     return { ...approval, shown: createHash('sha256').update(JSON.stringify(approval)).digest('hex') };
   };
-  return { approvalOf, totalsOf, followerForm, readValues };
+  return { approvalOf, followerForm, readValues };
 });

@@ -24,7 +24,7 @@ export class MessageDelivery {
     this.#session = session;
     this.#parts = parts;
     this.#host = host;
-    for (const event of session.events()) this.#note(event);
+    for (const event of session.recent()) this.#note(event);
   }
 
   /** Notes the message of an event. */

@@ -49,7 +49,7 @@ export interface Owner {
 /** A session, as its owner uses it. */
 export type OwnedSession = Pick<
   SessionPort,
-  'id' | 'cwd' | 'ref' | 'busy' | 'events' | 'answer' | 'interrupt' | 'enqueue' | 'takeQueue' | 'subscribe'
+  'id' | 'cwd' | 'ref' | 'busy' | 'recent' | 'totals' | 'answer' | 'interrupt' | 'enqueue' | 'takeQueue' | 'subscribe'
 >;
 
 /** The parts of a run that the owner uses. */

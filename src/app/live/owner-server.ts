@@ -169,7 +169,7 @@ export class OwnerServer {
   }
 
   #lastSeq(): number {
-    return this.#session.events().at(-1)?.seq ?? 0;
+    return this.#session.recent().at(-1)?.seq ?? 0;
   }
 
   async #ask(question: Question): Promise<void> {
@@ -206,12 +206,8 @@ export class OwnerServer {
   async #facts(): Promise<OwnerFacts> {
     const { store, row } = this.#parts;
     const reading = store.session(row.id).catch(() => null);
-    const [stored, { totalsOf }] = await Promise.all([
-      Promise.race([reading, wait(longestRowMs, null, { ref: false })]),
-      clientTexts.get(),
-    ]);
+    const stored = await Promise.race([reading, wait(longestRowMs, null, { ref: false })]);
     const { provider, model } = this.#session.ref();
-    const events = this.#session.events();
     const { state, sinceMs } = this.#state.state();
     return {
       session_id: this.#session.id,
@@ -219,7 +215,7 @@ export class OwnerServer {
       state,
       pid: process.pid,
       model: `${provider}/${model}`,
-      cost_usd: totalsOf(events).costUsd,
+      cost_usd: this.#session.totals().spentUsd,
       since: new Date(sinceMs).toISOString(),
       cwd: this.#session.cwd,
       clients: this.clients() + (this.#host().ownTerminals?.() ?? 0),
@@ -287,7 +283,7 @@ function toCount(value: unknown, otherwise: number): number {
 }
 
 function firstPrompt(session: OwnedSession): string | null {
-  for (const raw of session.events()) {
+  for (const raw of session.recent()) {
     const event = raw.kind === 'user' ? knownEvent(raw) : null;
     const typed = event?.kind === 'user' ? typedText(event) : null;
     if (typed !== null && typed.trim() !== '') return firstLine(typed.trim(), 80);

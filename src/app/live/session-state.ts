@@ -70,7 +70,7 @@ export class OwnedState {
   #noteText(event: AgentEvent): void {
     if (event.type === 'text_delta') {
       // Events that are recorded and not announced yet have their numbers, too.
-      if (this.#text.length === 0) this.#textAfter = this.#session.events().at(-1)?.seq ?? 0;
+      if (this.#text.length === 0) this.#textAfter = this.#session.recent().at(-1)?.seq ?? 0;
       this.#text.push(event.text);
     } else if (event.type === 'retry_scheduled' || (event.type === 'event' && endsText(event.event))) this.#text = [];
   }

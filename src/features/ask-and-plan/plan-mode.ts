@@ -24,7 +24,7 @@ function begin(request: string, { approval, screen }: Repl): void {
 }
 
 async function ask(repl: Repl): Promise<void> {
-  const isThere = hasPlan(repl.sessions.current().session.events());
+  const isThere = hasPlan(repl.sessions.current().session.recent());
   const goes: readonly PickItem<End | 'stay'>[] = [
     { label: planAnswers.go, detail: 'only dangerous calls ask', value: 'go' },
     { label: planAnswers.ask, detail: 'every edit and command asks', value: 'ask' },
@@ -52,7 +52,7 @@ function leave({ approval, sessions, screen }: Repl, how: End): void {
     screen.notice('info', 'Plan mode is already off.');
     return;
   }
-  const goes = how !== 'quit' && hasPlan(sessions.current().session.events());
+  const goes = how !== 'quit' && hasPlan(sessions.current().session.recent());
   if (how === 'quit' || how === 'off') approval.plan(false);
   else endPlanMode(approval, how);
   screen.refresh();

@@ -63,7 +63,7 @@ function createOpenedJobs(): { readonly jobs: OpenedJobs; readonly background: B
       const waker = loadOnce(async () =>
         (await loadWakes()).createWaker({ session, jobs, clock, schedule, startsTurns: () => inRepl }),
       );
-      const leave = jobs.attach(session.id, recordedJobs(session.events()).next, {
+      const leave = jobs.attach(session.id, recordedJobs(session.recent()).next, {
         ended: (job, lastWords) => {
           addNote(session, endNote(job, lastWords));
         },

@@ -1,6 +1,7 @@
 import { addNote } from '../../kernel/agent/session-note.js';
 import type { Session } from '../../kernel/agent/session.js';
-import { type Event, spentBy } from '../../kernel/core/event.js';
+import type { Event } from '../../kernel/core/event.js';
+import type { UsageTotals } from '../../kernel/core/usage-totals.js';
 import { isRecord } from '../../kernel/core/json.js';
 import type { Clock, Schedule } from '../../kernel/core/runtime.js';
 import type { AgentEvent } from '../../kernel/core/session-port.js';
@@ -193,10 +194,10 @@ class SessionWaker implements Waker {
 
   async #turn(text: string, wakes: readonly Wake[]): Promise<void> {
     const { session } = this.#d;
-    const before = session.events().length;
+    const before = session.totals();
     const end = await session.submit(text, { source: 'task', note: true });
     // Wakes of several jobs share one turn.
-    const spent = spentSince(session.events().slice(before));
+    const spent = spentSince(before, session.totals());
     for (const wake of wakes) wake.costUsd = spent === null ? null : spent / wakes.length;
     if (end.status !== 'failed' && end.status !== 'interrupted') return;
     this.#isStopped = true;
@@ -238,12 +239,6 @@ function isOfUser({ kind, data }: Event): boolean {
 }
 
 /** Null where the price of a request is not known. */
-function spentSince(events: readonly Event[]): number | null {
-  let sum = 0;
-  for (const event of events) {
-    const usage = spentBy(event);
-    if (usage?.cost_usd === null) return null;
-    sum += usage?.cost_usd ?? 0;
-  }
-  return sum;
+function spentSince(before: UsageTotals, now: UsageTotals): number | null {
+  return now.unpriced === before.unpriced ? now.spentUsd - before.spentUsd : null;
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { addUsage, noUsage } from '../../kernel/agent/budget.js';
+import { addUsage, noUsage } from '../../kernel/core/usage-totals.js';
 import { exit } from '../../kernel/console/command.js';
 import { isRecord, parseJson } from '../../kernel/core/json.js';
 import { type Store, ulid } from '../../kernel/core/store.js';

@@ -15,7 +15,7 @@ async function steer(argument: string, repl: Repl): Promise<void> {
   const drivers = repl.parts.find(goalDrivers);
   if (drivers === null) return;
   const { session } = repl.sessions.current();
-  const state = drivers.read(session.events());
+  const state = drivers.read(session.recent());
   const typed = parseGoal(argument);
   switch (typed.kind) {
     case 'show':

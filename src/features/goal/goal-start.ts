@@ -2,7 +2,6 @@ import type { Session } from '../../kernel/agent/session.js';
 import type { ReplNotices, RunHost } from '../../kernel/console/feature.js';
 import type { AgentEvent } from '../../kernel/core/session-port.js';
 import type * as code from './goal-code.js';
-import { spentUsd } from '../../kernel/agent/budget.js';
 import { waitsForLimit } from '../../kernel/agent/limit-wait.js';
 import type { GoalDrivers, GoalLimits } from './goal-parts.js';
 import { createGoalReader, goalLine, isActive, type ReadGoal } from './goal-state.js';
@@ -31,14 +30,14 @@ export function openGoalDrivers({ settings }: RunHost, load: LoadGoals): GoalDri
     },
     part: {
       status: (session) => {
-        const state = read(session.events());
+        const state = read(session.recent());
         if (state === null || state.phase === 'over') return '';
         return `goal${state.phase === 'paused' ? ' paused' : ''}: ${goalLine(state)}`;
       },
-      maxCostUsd: (events) => {
+      maxCostUsd: (events, spentUsd) => {
         const state = read(events);
         if (!isActive(state) || state.data.max_cost_usd === null) return null;
-        return spentUsd(events) - state.spentUsd + state.data.max_cost_usd;
+        return spentUsd - state.spentUsd + state.data.max_cost_usd;
       },
       follow: ({ session, within }) => {
         if (within) return () => undefined;
@@ -87,7 +86,7 @@ class GoalDriver {
 
   /** Continues the goal that the session was left with, or says that it waits for the user. */
   open(screen: ReplNotices): void {
-    const state = this.#d.read(this.#d.session.events());
+    const state = this.#d.read(this.#d.session.recent());
     if (state === null || state.phase === 'over') return;
     const next = isActive(state) ? '/goal pause pauses it' : '/goal resume continues it';
     const now = isActive(state) ? 'Goal continues' : 'Goal paused';
@@ -110,9 +109,9 @@ class GoalDriver {
     }
     if (event.type !== 'turn_ended' || this.#isStepping) return;
     const { session, read, load, log } = this.#d;
-    const state = read(session.events());
+    const state = read(session.recent());
     // A turn that is left while it waits for a usage limit continues later.
-    if (!isActive(state) || waitsForLimit(session.events())) return;
+    if (!isActive(state) || waitsForLimit(session.recent())) return;
     if (state.phase !== 'open' || event.end.status === 'completed' || event.end.status === 'limit_reached') this.wake();
     else
       void load()
@@ -123,9 +122,9 @@ class GoalDriver {
   async #step(): Promise<void> {
     const { session, read, limits, load, screen } = this.#d;
     const isFree = (): boolean => !this.#isClosed && !this.#isStepping && !session.busy() && this.#queued === 0;
-    if (screen() === null || !isFree() || !isActive(read(session.events()))) return;
+    if (screen() === null || !isFree() || !isActive(read(session.recent()))) return;
     const { judgeGoal, nextMessage, stopAtLimit } = await load();
-    const state = read(session.events());
+    const state = read(session.recent());
     if (!isFree() || !isActive(state)) return;
     if (state.phase === 'open') {
       this.#isStepping = true;

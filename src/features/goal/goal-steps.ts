@@ -40,7 +40,7 @@ export async function judgeGoal(session: Session, state: GoalState, judging: Jud
     const stop = await (state.data.check === null
       ? askModel(session, state, own)
       : runCheck(session, state, own, judging));
-    const now = judging.read(session.events());
+    const now = judging.read(session.recent());
     if (now !== null && isActive(now) && stop !== null) await stopFor(session, now, judging, stop);
   });
 }
@@ -132,7 +132,7 @@ async function runCheck(
 ): Promise<Stop | null> {
   const { check, max_turns } = state.data;
   const args = JSON.stringify({ command: check, timeout_seconds: timeoutS });
-  const { id, envelope } = finishedCheck(session.events(), args) ?? (await freshCheck(own, args));
+  const { id, envelope } = finishedCheck(session.recent(), args) ?? (await freshCheck(own, args));
   if (own.signal.aborted) return interrupted;
   const refused = refusalOf(envelope);
   if (refused !== null) return { cause: 'denied', why: `The check did not run: ${refused}` };
@@ -197,7 +197,7 @@ function refusalOf(envelope: Envelope): string | null {
 
 /** Asks the model to show that the goal is met. Returns why the goal stops at once, or null. */
 async function askModel(session: Session, state: GoalState, own: OwnWork): Promise<Stop | null> {
-  const events = session.events();
+  const events = session.recent();
   const listed = evidenceList(events, state);
   const { text, fault } = await own.ask(evidenceQuestion(state.data.condition, listed));
   if (own.signal.aborted) return interrupted;
@@ -245,7 +245,7 @@ export function nextMessage(session: Session, state: GoalState): NextMessage {
     return { text: condition, sentBy: { source: 'goal', note: false }, note: goalNote(state.data) };
   const head = `[The goal is not met yet, after turn ${state.turns} of ${state.data.max_turns}: ${condition}]`;
   return {
-    text: [head, ...failureLines(session.events(), state), 'Continue until it is met.'].join('\n\n'),
+    text: [head, ...failureLines(session.recent(), state), 'Continue until it is met.'].join('\n\n'),
     sentBy: { source: 'goal', note: true },
     note: null,
   };

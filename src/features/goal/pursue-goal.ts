@@ -20,7 +20,7 @@ import {
 export async function pursueGoal(session: Session, order: GoalOrder, limits: GoalLimits): Promise<GoalEnd> {
   const read = createGoalReader();
   if (order.request) await beginGoal(session, read, order.request);
-  const begun = read(session.events());
+  const begun = read(session.recent());
   if (!isActive(begun)) return await order.submit(order.prompt);
   let sum: TurnEnd = nothing;
   if (order.prompt !== '') {
@@ -28,7 +28,7 @@ export async function pursueGoal(session: Session, order: GoalOrder, limits: Goa
     sum = await order.submit(order.prompt);
   }
   for (;;) {
-    const state = read(session.events());
+    const state = read(session.recent());
     if (!isActive(state)) return goalEnd(sum, state, session);
     if (sum.status === 'interrupted' || sum.status === 'failed') {
       await stopAfter(session, state, sum);
@@ -58,7 +58,7 @@ function added(sum: TurnEnd, end: TurnEnd): TurnEnd {
 
 /** Records a new goal. The same goal as the session has, which is not over, continues where it was. */
 export async function beginGoal(session: Session, read: ReadGoal, request: GoalRequest): Promise<void> {
-  const now = read(session.events());
+  const now = read(session.recent());
   const { condition, check, maxTurns, maxCostUsd } = request;
   const isSame = now !== null && now.phase !== 'over' && now.data.condition === condition && now.data.check === check;
   if (isSame && isActive(now) && (maxTurns ?? now.data.max_turns) === now.data.max_turns) return;
@@ -99,6 +99,6 @@ function goalEnd(sum: TurnEnd, state: GoalState | null, session: Session): GoalE
   const { cause } = state.data;
   if (cause === 'turns') return { ...end, status: 'limit_reached', limit: 'goal_turns', goal };
   if (cause === 'user') return { ...end, status: 'interrupted', goal };
-  const message = session.events().findLast(({ kind }) => kind === 'goal')?.content ?? state.data.condition;
+  const message = session.recent().findLast(({ kind }) => kind === 'goal')?.content ?? state.data.condition;
   return { ...end, status: 'failed', fault: { code: cause === 'cost' ? 'max_cost' : 'goal', message }, goal };
 }

@@ -29,7 +29,7 @@ export function openLimitWaits(host: RunHost, load: LoadWaits): LimitWaits {
   };
   /** Continues what the session was left with. A session whose turn stopped at a limit is asked about. */
   const resume = (session: Session): void => {
-    const pending = pendingLimit(session.events());
+    const pending = pendingLimit(session.recent());
     if (screen === null || session.busy()) return;
     if (pending === null || (pending.state === 'reached' && rules.wait === 'never')) {
       leave();

@@ -7,7 +7,7 @@ export const waitCommand: CommandHandler = { slash: wait };
 
 function wait(_argument: string, { screen, sessions, parts }: Repl): Promise<void> {
   const { session } = sessions.current();
-  const limit = lastLimit(session.events());
+  const limit = lastLimit(session.recent());
   const waits = parts.find(limitWaits);
   if (waits === null || limit === null || limit.state === 'continued') {
     screen.notice('info', 'No usage limit has stopped the last turn.');

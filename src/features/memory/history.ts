@@ -95,7 +95,7 @@ function isEcho({ kind, snippet }: SearchHit): boolean {
 /** Returns the number of the first event of a session that no compaction has replaced. */
 function seenFrom(session: SessionView): number {
   const compaction = session
-    .events()
+    .recent()
     .map((event) => knownEvent(event))
     .findLast((event) => event?.kind === 'compaction');
   return compaction?.kind === 'compaction' ? compaction.data.to_seq + 1 : 0;

@@ -151,7 +151,7 @@ function problemWith(argument: string, problem: string, expected: string): Argum
 
 /** The session that saves a note; a call of no session has none. */
 function lastEvent(session: SessionView): { readonly sessionId?: string; readonly seq?: number } {
-  const last = session.events().at(-1);
+  const last = session.recent().at(-1);
   return last === undefined ? {} : { sessionId: session.id, seq: last.seq };
 }
 
@@ -226,7 +226,7 @@ function judgeWriting({ save }: MemoryOptions, { session }: CallPlace): Judged {
  * begin another, and the turn before one that was interrupted counts, too. */
 function readUntrusted(session: SessionView): boolean {
   let isEarlier = false;
-  for (const event of session.events().toReversed()) {
+  for (const event of session.recent().toReversed()) {
     const known = knownEvent(event);
     if (known?.kind === 'tool_result') {
       if (isUntrusted(known)) return true;

@@ -50,7 +50,7 @@ async function useLoaded(
 ): Promise<ToolOutcome> {
   const source = { name: `skill:${skill.name}`, sha256: readSkillText(skill)?.sha256 ?? '' };
   await session.useSettings?.(skill.turn, source);
-  if (skill.delegate === null || !session.runAgent) return loaded(skill, text, args, session.events());
+  if (skill.delegate === null || !session.runAgent) return loaded(skill, text, args, session.recent());
   return await session.runAgent({ agent: skill.delegate, prompt: text, description: skill.name }, signal);
 }
 

@@ -81,7 +81,7 @@ export class ReplTasks implements ReplPart {
     try {
       const tasks = await this.#host.tables(taskTableSet);
       if (!this.#hasTold) await this.#tellUnseen(tasks);
-      const isBusy = session.busy() && !waitsForLimit(session.events());
+      const isBusy = session.busy() && !waitsForLimit(session.recent());
       if (isBusy || (await tasks.list()).length === 0) {
         this.#arm(idleMs);
         return;

@@ -16,7 +16,7 @@ async function askOrShow(argument: string, { screen, sessions }: Repl): Promise<
     await ask(question, session, screen);
     return;
   }
-  const last = lastSideQuestion(session.events());
+  const last = lastSideQuestion(session.recent());
   if (last === null) screen.notice('info', 'No side question was asked in this session. Ask one: /btw QUESTION');
   else await showAgain(last, session, screen);
 }

@@ -115,7 +115,7 @@ export class EndNotes {
   /** Returns the message that the next turn begins with; null where there is nothing new. */
   nextMessage(): string | null {
     const session = this.#session;
-    const late = session !== null && this.#told.some((note) => isUnseen(session.events(), note));
+    const late = session !== null && this.#told.some((note) => isUnseen(session.recent(), note));
     const pending = this.#pending.splice(0);
     this.#told = [];
     if (pending.length > 0) return pending.join('\n\n');

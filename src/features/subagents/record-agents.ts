@@ -18,9 +18,9 @@ export async function recordStart(
   worktree: AgentWorktree | null,
 ): Promise<TrackedAgent> {
   const { record, secrets } = parent;
-  const find = (): TrackedAgent | undefined => trackedAgents(record.events()).find(({ sessionId }) => sessionId === id);
+  const find = (): TrackedAgent | undefined => trackedAgents(record.recent()).find(({ sessionId }) => sessionId === id);
   const known = find();
-  const number = known?.number ?? trackedAgents(record.events()).length + 1;
+  const number = known?.number ?? trackedAgents(record.recent()).length + 1;
   const description = firstLine(secrets?.text(order.description) ?? order.description, 120);
   const name = agentName({ number, agent: role.name, description });
   const where = worktree === null ? '' : ` in the worktree ${worktree.path}`;
@@ -113,11 +113,11 @@ function howEnded({ outcome: { envelope }, wasStopped }: Ending): AgentOutcome {
 export async function recordChanges(
   agent: TrackedAgent,
   recorded: RecordedChanges,
-  record: Pick<Recorder, 'append' | 'events'>,
+  record: Pick<Recorder, 'append' | 'lastSeq'>,
 ): Promise<void> {
   const changes = changesData(recorded);
   if (!changes.changes && !changes.folders) return;
-  const id = `agent_${record.events().length + 1}`;
+  const id = `agent_${record.lastSeq() + 1}`;
   const made = { name: 'agent', arguments: JSON.stringify({ agent: agent.agent, description: agent.description }) };
   await record.append({
     kind: 'tool_call',

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { parseJson } from '../../kernel/core/json.js';
 import { changesData, netChanges } from '../../kernel/agent/file-history.js';
-import { addUsage, noUsage, spentUsd } from '../../kernel/agent/budget.js';
+import { addUsage, noUsage } from '../../kernel/core/usage-totals.js';
 import type { AgentCall, ApprovalDeps, TurnDeps } from '../../kernel/agent/dependencies.js';
 import type { WaitForLimit } from '../../kernel/agent/limit-wait.js';
 import { createSession, interruptedResult, type Session, type SessionParts } from '../../kernel/agent/session.js';
@@ -368,8 +368,8 @@ function budgetOf(
 ): ReturnType<NonNullable<SessionParts['models']['budget']>> {
   const budget = parent.models.budget?.(ref) ?? null;
   if (budget === null || 'code' in budget) return budget;
-  const left = budget.maxCostUsd - spentUsd(parent.record.events());
-  return { ...budget, maxCostUsd: spentUsd(child.events()) + left / Math.max(1, share) };
+  const left = budget.maxCostUsd - parent.record.totals().spentUsd;
+  return { ...budget, maxCostUsd: child.totals().spentUsd + left / Math.max(1, share) };
 }
 
 /** Asks whom the session asks, and says which agent it is. */
@@ -512,7 +512,7 @@ export async function answerOpen(
     if (!child) continue;
     const events = await store.load(child.id);
     await syncUsage(session, events, { agent, sessionId: child.id, callId: call.id });
-    const isApart = trackedAgents(session.events()).some(
+    const isApart = trackedAgents(session.recent()).some(
       ({ sessionId, worktree }) => sessionId === child.id && worktree,
     );
     const said = `${interruptedRunning.error} Its work so far is saved: continue it with resume "${child.id}".`;

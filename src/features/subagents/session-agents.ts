@@ -110,7 +110,7 @@ export class SessionAgents implements Agents, RunningAgents {
       const problem = await resumeProblem(this.#host, { role, order }, parent);
       if (problem !== null) return failed('not_found', problem);
       const work: AgentWork = { role, order, id: order.resume ?? newAgentId(parent.host.now()) };
-      const known = trackedAgents(parent.record.events()).find(({ sessionId }) => sessionId === order.resume);
+      const known = trackedAgents(parent.record.recent()).find(({ sessionId }) => sessionId === order.resume);
       const background = order.background ?? role.background;
       const isolated = (order.isolation ?? role.isolation) === 'worktree';
       const starting: Starting = { parent, call, background, isolated, known };
@@ -344,7 +344,7 @@ export class SessionAgents implements Agents, RunningAgents {
 
   async merge(number: number, parent: TurnDeps, call: AgentCall): Promise<ToolOutcome> {
     try {
-      const all = trackedAgents(parent.record.events());
+      const all = trackedAgents(parent.record.recent());
       const agent = findTracked(all, String(number));
       if (!agent) return failed('not_found', `merge: there is no agent ${number}; there are ${all.length}.`);
       if (!isUnmerged(agent))

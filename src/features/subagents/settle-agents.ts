@@ -40,7 +40,7 @@ export async function settleAgents(desk: AgentDesk, session: Session, first: Tur
     return end;
   } finally {
     agents.notes.drive(false);
-    for (const agent of trackedAgents(session.events()).filter(isUnmerged))
+    for (const agent of trackedAgents(session.recent()).filter(isUnmerged))
       session.notify({ level: 'warn', code: 'agent_changes', message: unmergedText(agent, session.id) });
   }
 }
@@ -84,7 +84,7 @@ export async function settleTracked(
     const message = `The worktrees of sub-agents could not be looked at: ${error instanceof Error ? error.message : String(error)}`;
     session.notify({ level: 'warn', code: 'agent_changes', message });
   }
-  for (const agent of trackedAgents(session.events()).filter(isUnmerged)) {
+  for (const agent of trackedAgents(session.recent()).filter(isUnmerged)) {
     const message = `The changes of ${agentName(agent)} are not merged (${sizeText(agent.size)}): ${waysOut(agent)}.`;
     session.notify({ level: 'info', code: 'agent_changes', message });
   }
@@ -96,7 +96,7 @@ export async function endInterrupted(
   store: Pick<Store, 'load' | 'session'>,
   addModelNote: (note: string) => Promise<void> | void,
 ): Promise<void> {
-  for (const agent of trackedAgents(scene.record.events()).filter(({ state }) => state === 'running')) {
+  for (const agent of trackedAgents(scene.record.recent()).filter(({ state }) => state === 'running')) {
     const events = (await store.session(agent.sessionId)) === null ? [] : await store.load(agent.sessionId);
     await syncUsage(scene.record, events, agent);
     const tree = agent.worktree && (await endWorktree(scene, agent.worktree));

@@ -30,7 +30,7 @@ import { applyMerge, type MergeConflict, type MergePlan, planMerge } from './mer
 
 /** The session whose agents have changes, as far as they are merged or discarded. */
 export interface MergeScene {
-  readonly record: Pick<Recorder, 'events' | 'append'> & Partial<Pick<Recorder, 'blob'>>;
+  readonly record: Pick<Recorder, 'events' | 'recent' | 'lastSeq' | 'append'> & Partial<Pick<Recorder, 'blob'>>;
   /** The working directory of the session. */
   readonly at: GitPlace;
   readonly capture: ChangeCapture;
@@ -104,7 +104,7 @@ async function recordMerge(
   decidedBy: 'user' | 'mode' | 'rule',
 ): Promise<number> {
   const { number, description } = agent;
-  const id = `merge_${record.events().length + 1}`;
+  const id = `merge_${record.lastSeq() + 1}`;
   const made = { name: 'agent', arguments: JSON.stringify({ merge: number }) };
   const content = `agent(merge ${number}: ${description})`;
   await record.append({
@@ -218,10 +218,10 @@ export async function endWorktree(
 /** Finishes what the end of the program interrupted: merges whose files were not all changed, and worktrees that were
  * merged or discarded and are still there. */
 export async function recoverWorktrees(scene: MergeScene): Promise<void> {
-  for (const agent of trackedAgents(scene.record.events())) {
+  for (const agent of trackedAgents(scene.record.recent())) {
     if (agent.worktree === null) continue;
     const withWorktree = { ...agent, worktree: agent.worktree };
-    const seq = unfinishedMerge(scene.record.events(), agent);
+    const seq = unfinishedMerge(scene.record.recent(), agent);
     if (seq !== null) await finishMerge(scene, withWorktree, seq);
     else if (agent.state === 'discarded' || (agent.state === 'merged' && agent.conflicts.length === 0))
       await removeAgentWorktree(scene.at, agent.worktree);
@@ -260,7 +260,7 @@ function mergedNumber({ name, arguments: text }: ToolCallData['function']): numb
 /** Makes the changes of a merge that a kill interrupted. */
 async function finishMerge(scene: MergeScene, agent: WithWorktree, seq: number): Promise<void> {
   const { record, at } = scene;
-  const raw = record.events().find((event) => event.seq === seq);
+  const raw = record.recent().find((event) => event.seq === seq);
   const event = raw ? knownEvent(raw) : null;
   const changes = event?.kind === 'tool_result' ? (event.data.changes ?? []) : [];
   const left: MergeConflict[] = [];

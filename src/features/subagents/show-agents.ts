@@ -23,7 +23,7 @@ interface Shown extends TrackedAgent {
 /** The agents of the session that is shown, which work in the background or in a worktree. */
 async function shownAgents({ sessions, store, parts }: Repl): Promise<readonly Shown[]> {
   const { session } = sessions.current();
-  const tracked = trackedAgents(session.events());
+  const tracked = trackedAgents(session.recent());
   if (tracked.length === 0) return [];
   const running = parts.find(agentDesk)?.agents.get(session.id)?.running();
   const rows = new Map((await store.agentsOf(session.id)).map((row) => [row.id, row]));

@@ -71,7 +71,7 @@ export async function openAgentPart({ settings, options, parts, registry }: RunH
     settle: async (session, store) => {
       const open = session.record.projection.openCalls().filter(({ call }) => call.function.name === 'agent');
       if (open.length > 0) await (await loadAgents()).answerOpen(session, open, store);
-      if (session.events().some(({ kind }) => kind === 'agent'))
+      if (session.recent().some(({ kind }) => kind === 'agent'))
         await (await loadAgents()).settleTracked(session, { cwd: settings.cwd, env: settings.env }, store);
     },
   };

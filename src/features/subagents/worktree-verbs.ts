@@ -166,7 +166,13 @@ async function settle(
         events.push(event);
         return event;
       };
-      const record = { events: () => events, append, blob: (sha256: string) => store.blob(sha256) };
+      const record = {
+        events: () => events,
+        recent: () => events,
+        lastSeq: () => events.at(-1)?.seq ?? 0,
+        append,
+        blob: (sha256: string) => store.blob(sha256),
+      };
       const scene = { record, at, capture: createCapture(settings.secrets, null) };
       await endInterrupted(scene, store, (note) => tell(scene, note));
       return await use(agentIn(events, number, row), scene, line.out);

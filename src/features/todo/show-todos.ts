@@ -5,7 +5,7 @@ import type { CommandHandler } from '../../kernel/console/command.js';
 /** `/todos`: the list of steps as the model gave it last. */
 export const showTodos: CommandHandler = {
   slash: (_argument, { screen, sessions }) => {
-    const items = todoOf(sessions.current().session.events());
+    const items = todoOf(sessions.current().session.recent());
     screen.print(items.length === 0 ? 'The todo list is empty.' : sanitize(todoLines(items).join('\n')));
     return Promise.resolve();
   },

@@ -132,7 +132,7 @@ export class OwnSession implements EditorSession {
   }
 
   lastSeq(): number {
-    return this.#chat.session.events().at(-1)?.seq ?? 0;
+    return this.#chat.session.recent().at(-1)?.seq ?? 0;
   }
 
   /** Runs a prompt. One that comes while a turn runs is answered at once and reaches that turn after its next results;
@@ -255,7 +255,7 @@ export class OwnSession implements EditorSession {
   }
 
   #response(end: EndedTurn): PromptResponse {
-    const last = this.#chat.session.events().findLast(({ kind }) => kind === 'assistant');
+    const last = this.#chat.session.recent().findLast(({ kind }) => kind === 'assistant');
     return promptResponse(end, last ? stopOf(last) : null);
   }
 
@@ -325,7 +325,7 @@ export class OwnSession implements EditorSession {
     const place = {
       client: this.#client,
       sessionId: this.id,
-      toolCallId: askingCall(session.events()) ?? id,
+      toolCallId: askingCall(session.recent()) ?? id,
       showsForms: this.#showsForms,
     };
     await this.#asking(

@@ -1,6 +1,6 @@
 import { parseJson } from '../../kernel/core/json.js';
 import { randomUUID } from 'node:crypto';
-import { noUsage, type UsageSum } from '../../kernel/agent/budget.js';
+import { noUsage, type UsageSum } from '../../kernel/core/usage-totals.js';
 import { isError, parseEnvelope } from '../../kernel/core/envelope.js';
 import { type Event, knownEvent, type ToolCallData, type ToolResultData } from '../../kernel/core/event.js';
 import { isRecord, type JsonObject } from '../../kernel/core/json.js';

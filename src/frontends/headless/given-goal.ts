@@ -79,7 +79,7 @@ export function askTowardsGoal(session: Session, goals: Goals | null, work: Head
   if (goals === null && request !== null)
     throw refused('--goal: this program was built without goals', 'Leave it out.');
   const towardsGoal = goalAsk(session, goals, work);
-  if (prompt === '' && continues && pendingLimit(session.events()) !== null)
+  if (prompt === '' && continues && pendingLimit(session.recent()) !== null)
     return (text) => continued(session, towardsGoal, text);
   if (prompt === '' && towardsGoal === null) throw continues ? nothingStopped() : missingPrompt();
   return towardsGoal ?? ((text) => session.submit(text));
@@ -87,7 +87,7 @@ export function askTowardsGoal(session: Session, goals: Goals | null, work: Head
 
 /** Returns what works towards the given goal, or that of the session; null where there is none. */
 function goalAsk(session: Session, goals: Goals | null, { request, prompt }: HeadlessWork): Ask | null {
-  if (goals === null || (request === null && !goals.isActive(session.events()))) return null;
+  if (goals === null || (request === null && !goals.isActive(session.recent()))) return null;
   const submit: Ask = (text) => session.submit(text);
   return (text) => goals.pursue(session, { request, prompt: prompt === '' ? '' : text, submit });
 }

@@ -1,4 +1,4 @@
-import { type UsageSum } from '../../kernel/agent/budget.js';
+import type { UsageSum } from '../../kernel/core/usage-totals.js';
 import { exit } from '../../kernel/console/command.js';
 import type { GoalResult } from '../../kernel/console/goal-port.js';
 import { effectsText } from '../../kernel/core/effects.js';

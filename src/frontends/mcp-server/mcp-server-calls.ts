@@ -150,7 +150,7 @@ class QueuedCall implements OutsideCall {
     const { session } = await chat.get();
     if (this.#isCancelled) return errorEnvelope('cancelled', 'Not run: the call was cancelled before it started.');
     const { name, by } = this.#request;
-    const before = session.events().length;
+    const before = session.record.lastSeq();
     relay.put({ id: this.#id, name, arguments: this.#request.arguments });
     this.#session = session;
     const stop = session.subscribe((event) => {
@@ -159,8 +159,8 @@ class QueuedCall implements OutsideCall {
     const end = await session.submit(`[${by} calls ${name} over MCP]`, { source: 'api', note: false });
     stop();
     this.#session = null;
-    const result = session.events().slice(before).map(knownEvent);
-    const found = result.findLast((event) => event?.kind === 'tool_result');
+    const result = session.recent().flatMap((event) => (event.seq > before ? (knownEvent(event) ?? []) : []));
+    const found = result.findLast(({ kind }) => kind === 'tool_result');
     if (found?.kind === 'tool_result') return parseEnvelope(found.data.output);
     return errorEnvelope(
       end.status === 'interrupted' ? 'cancelled' : 'execution_failed',

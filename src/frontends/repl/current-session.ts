@@ -6,6 +6,7 @@ import { lastTools, type ModelRef } from '../../kernel/core/projection.js';
 import type { Schedule } from '../../kernel/core/runtime.js';
 import type { AgentEvent, QueuedMessage, SessionPort } from '../../kernel/core/session-port.js';
 import type { SessionRow, Store } from '../../kernel/core/store.js';
+import { addToTotals, noTotals } from '../../kernel/core/usage-totals.js';
 import { readBoundedText } from '../../kernel/disk/bounded-file.js';
 import { version } from '../../kernel/console/version.js';
 import { createTranscripts } from '../../kernel/tools/transcripts.js';
@@ -181,7 +182,7 @@ export function createStatus(run: Run, sessions: ReplSessions): Status {
       details.follow(view);
       const session = sessions.shown();
       const moment = momentOf(run, sessions, facts, view, vimMode);
-      const key = `${session.events().length} ${JSON.stringify(moment)}`;
+      const key = `${session.recent().at(-1)?.seq ?? 0} ${JSON.stringify(moment)}`;
       return { ...facts, own: own.line(key, () => statusInput(moment, details.of(session))) };
     },
     begin: async (screen, schedule) => {
@@ -213,6 +214,8 @@ function createDetails({ cwd, config }: Pick<Settings, 'cwd' | 'config'>): {
   const startedAt = performance.now();
   const transcripts = createTranscripts(cwd);
   const countLines = createLineCount();
+  /** Held because the session keeps all events only as long as somebody uses them. */
+  let whole: readonly Event[] = [];
   let apiMs = 0;
   /** The time of the last frame that showed a request. */
   let requestAt: number | null = null;
@@ -225,7 +228,7 @@ function createDetails({ cwd, config }: Pick<Settings, 'cwd' | 'config'>): {
     of: (session) => {
       const events = session.events();
       // Only the end of a long session is there until all of it is read.
-      const whole = (events[0]?.seq ?? 1) === 1 ? events : [];
+      whole = (events[0]?.seq ?? 1) === 1 ? events : [];
       return {
         version,
         events,
@@ -312,7 +315,7 @@ function createFacts(run: Run, sessions: ReplSessions): () => StatusFacts {
 function createEffort({ config }: Pick<Settings, 'config'>): (session: SessionPort) => string | null {
   let last: { readonly id: string; readonly count: number; readonly effort: string | null } | null = null;
   return (session) => {
-    const events = session.events();
+    const events = session.recent();
     const known = last?.id === session.id && last.count <= events.length ? last : null;
     const tools = lastTools(events.slice(known?.count ?? 0));
     const effort = tools ? (tools.settings.effort ?? null) : (known?.effort ?? config.request.effort ?? null);
@@ -379,6 +382,7 @@ function showsAnExchange(events: readonly Event[]): boolean {
 /** Makes a session of the last events alone. Messages wait in its queue until the whole session is there. */
 function waitingSession(row: SessionRow, cwd: string, events: readonly Event[]): SessionPort {
   const listeners = new Set<(event: AgentEvent) => void>();
+  const totals = events.reduce(addToTotals, noTotals);
   let queue: readonly QueuedMessage[] = [];
   const setQueue = (next: readonly QueuedMessage[]): void => {
     queue = next;
@@ -410,5 +414,7 @@ function waitingSession(row: SessionRow, cwd: string, events: readonly Event[]):
       return () => listeners.delete(listener);
     },
     events: () => events,
+    recent: () => events,
+    totals: () => totals,
   };
 }

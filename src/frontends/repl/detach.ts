@@ -46,7 +46,7 @@ export async function detachHere(shared: Shared, leave: () => void, command: Det
 /** Returns why no other process can continue the session, even once no turn runs; null if one can. */
 function whyKept({ run, sessions, turns }: Shared): string | null {
   const reason = 'Not detached: no shell with job control waits for this program';
-  if (sessions.current().session.events().length === 0)
+  if (sessions.current().session.recent().length === 0)
     return `${reason}, and the session has no message yet. Start with agent --bg "the prompt" instead.`;
   if (turns.screens() > 1)
     return `${reason}, and other terminals show this session. Once they have left it, /bg continues in a new process.`;

@@ -16,7 +16,7 @@ export function openingOf(
   facts: () => StatusFacts,
 ): ReplOptions['opening'] {
   return {
-    ...(session.events().length === 0
+    ...(session.recent().length === 0
       ? {
           greeting: greeting(
             session.ref(),

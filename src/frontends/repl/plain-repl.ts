@@ -241,7 +241,7 @@ class PlainRepl implements ReplHandle {
   }
 
   #replay(): void {
-    for (const item of lastExchange(this.#session.events()).items) this.#item(item);
+    for (const item of lastExchange(this.#session.recent()).items) this.#item(item);
   }
 
   readonly #onEvent = (event: AgentEvent): void => {

@@ -2,13 +2,11 @@ import { existsSync } from 'node:fs';
 import { CliError, exit } from '../../kernel/console/command.js';
 import { keepSetting } from '../../kernel/console/keep-setting.js';
 import { loadSettingsCommands } from '../../commands/settings-table.js';
-import type { Event } from '../../kernel/core/event.js';
-import { todoOf } from '../../kernel/core/projection.js';
 import { longestTimerMs } from '../../kernel/core/runtime.js';
 import type { SessionPort } from '../../kernel/core/session-port.js';
 import { openingRows } from '../../ui/components/status-line.js';
 import type { TerminalFacts, ThemeChoice } from '../../kernel/console/theme.js';
-import { emptyView, totalsOf } from '../../ui/view.js';
+import { emptyView, pastOf } from '../../ui/view.js';
 import type { ReplHandle, ReplOptions } from '../../ui/repl-options.js';
 import { type EarlyFrame, screenStreams } from '../../ui/early-frame.js';
 import { endingSignals, type EndingSignal, giveTerminalBackOnCrash, onEndingSignal } from '../../ui/ending.js';
@@ -220,7 +218,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
 /** Reports the session once it is on the disk. */
 function reportSession(sessions: ReplSessions, report: Report): void {
   const { session } = sessions.current();
-  if (session.events().length > 0) report(session.id);
+  if (session.recent().length > 0) report(session.id);
   else
     afterFirstEvent(session, () => {
       report(session.id);
@@ -323,7 +321,7 @@ async function openOwnScreen(
   const facts = terminalFacts(settings.env, theme);
   const themes = createThemes(settings);
   const begins = openingOf(sessions.shown(), settings, prompt, () => status.facts(emptyView));
-  const opening = await showOpening(early, begins, sessions.shown().events(), { status, facts, settings });
+  const opening = await showOpening(early, begins, sessions.shown(), { status, facts, settings });
   const start = await loadRepl(facts.plain);
   const firstFrame = early?.take() ?? null;
   const place: TerminalPlace = {
@@ -409,7 +407,7 @@ interface Looks {
 async function showOpening(
   early: EarlyFrame | null,
   opening: ReplOptions['opening'],
-  events: readonly Event[],
+  session: SessionPort,
   { status, facts, settings }: Looks,
 ): Promise<ReplOptions['opening']> {
   if (!early) return opening;
@@ -419,10 +417,10 @@ async function showOpening(
     if (above) early.show(above);
     return opening;
   }
-  const view = { ...emptyView, totals: totalsOf(events), todo: todoOf(events) };
+  const view = { ...emptyView, ...pastOf(session) };
   const { columns } = output;
   const { bindings } = settings.config.ui;
-  const end = await printedEnd(events, facts, { ...printingOf(settings), columns, bindings });
+  const end = await printedEnd(session.recent(), facts, { ...printingOf(settings), columns, bindings });
   const above = openingRows(null, status.facts(view), facts, output, view);
   if (!end || !above || output.columns !== columns) return opening;
   early.show(above, end.lines, end.sent);

@@ -144,7 +144,7 @@ function inputOf(
 function onEmptyLine({ settings }: Run, session: SessionPort): string | null {
   const { provider, model } = session.ref();
   const isUnconnected = provider === 'offline' && model === 'offline' && !choseOffline(settings.config.provider);
-  return isUnconnected && session.events().length === 0 && !session.busy() ? '/login' : null;
+  return isUnconnected && session.recent().length === 0 && !session.busy() ? '/login' : null;
 }
 
 export const machineClock: ReplOptions['time'] = {

@@ -109,7 +109,7 @@ function replTools(
   /** A resumed session may offer less than there is: only the tools of `added` come in. */
   const record = async (change: Partial<ToolsData['settings']> = {}, added: readonly string[] = []): Promise<void> => {
     const { session } = sessions.current();
-    const last = lastTools(session.events());
+    const last = lastTools(session.recent());
     const event = toolsEvent(settings.config, registry, { ...last?.settings, ...change });
     const tools = event.data.tools.filter(
       ({ name }) => last === null || added.includes(name) || last.tools.some((tool) => tool.name === name),
@@ -122,7 +122,7 @@ function replTools(
   };
   return {
     registry,
-    effort: () => (lastTools(sessions.current().session.events())?.settings ?? settings.config.request).effort ?? null,
+    effort: () => (lastTools(sessions.current().session.recent())?.settings ?? settings.config.request).effort ?? null,
     think: (effort) => record({ effort }),
     reload: async () => {
       const { before, now } = await catalogue.reload();
@@ -160,7 +160,7 @@ export function offerPlanTool(
   if (typeof chosen === 'string' && !/^[+]/.test(chosen.trim())) return;
   const offer = async (): Promise<void> => {
     await sessions.ready();
-    const last = lastTools(sessions.current().session.events());
+    const last = lastTools(sessions.current().session.recent());
     if (toolbox.registry.get(planToolName) && last === null) return;
     if (last?.tools.some(({ name }) => name === planToolName)) return;
     await toolbox.offer([planToolName]);

@@ -55,7 +55,7 @@ async function recordRun(d: DispatchDeps, run: HookData): Promise<void> {
 }
 
 function currentPrompt({ record }: DispatchDeps): string {
-  const last = record.events().findLast((raw) => {
+  const last = record.recent().findLast((raw) => {
     const event = raw.kind === 'user' ? knownEvent(raw) : null;
     return event?.kind === 'user' && event.data?.note !== true;
   });

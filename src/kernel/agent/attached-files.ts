@@ -57,7 +57,7 @@ export async function withFiles(d: TurnDeps, conversation: Conversation): Promis
     return conversation;
   return await d.attachments.sent(conversation, {
     ref: d.model().ref,
-    withdrawn: withdrawals(d.record.events()),
+    withdrawn: withdrawals(d.record.recent()),
     blob: (sha256) => d.record.blob(sha256),
   });
 }
@@ -81,7 +81,7 @@ export async function withdrawRefused(d: TurnDeps, fault: Fault): Promise<boolea
   const { ref } = d.model();
   if (!mayBeAboutFile(fault)) return false;
   const gone = new Set(
-    withdrawals(d.record.events())
+    withdrawals(d.record.recent())
       .filter((item) => isSame(item, ref))
       .flatMap(({ sha256 }) => sha256),
   );

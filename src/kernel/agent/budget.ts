@@ -32,7 +32,7 @@ const warnedShares = [0.95, 0.8];
 const unlimited: Allowance = { allowed: true, maxOutputTokens: null, isShort: false };
 
 interface Spending {
-  readonly record: Pick<Recorder, 'events' | 'conversation'>;
+  readonly record: Pick<Recorder, 'recent' | 'conversation' | 'totals'>;
   readonly model: () => { readonly ref: ModelRef };
   readonly models: { readonly budget?: (ref: ModelRef) => Budget | Fault | null };
 }
@@ -47,22 +47,21 @@ export function allowanceOf(d: Spending, leastTokens = leastAnswerTokens): Allow
   const budget = budgetOf(d);
   if (budget === null) return unlimited;
   if ('code' in budget) return { allowed: false, fault: budget };
-  return allowance(d.record.events(), budget, d.record.conversation().settings.max_output_tokens, leastTokens);
+  const spent = { contextTokens: contextTokens(d.record.recent()), spentUsd: d.record.totals().spentUsd };
+  return allowance(spent, budget, d.record.conversation().settings.max_output_tokens, leastTokens);
 }
 
 /** Projects the cost: the money spent so far, the tokens that go in (those of the last request, and a quarter of the
  * bytes added since) at the highest rate they may have, and an answer as long as the rest pays for. Refuses a request
  * whose answer would be shorter than `leastTokens`. `limit` is the request's own limit. */
 export function allowance(
-  events: readonly Event[],
+  { contextTokens: tokens, spentUsd: spent }: { readonly contextTokens: number; readonly spentUsd: number },
   budget: Budget,
   limit: number | undefined,
   leastTokens = leastAnswerTokens,
 ): Allowance {
-  const tokens = contextTokens(events);
   const { long } = budget.price;
   const rates: Rates = long !== undefined && tokens > long.aboveTokens ? long : budget.price;
-  const spent = spentUsd(events);
   const inputUsd = (tokens * Math.max(rates.input, rates.cacheWrite ?? 0)) / 1e6;
   const wanted = limit ?? budget.maxOutputTokens;
   const least = Math.min(leastTokens, wanted);
@@ -187,33 +186,4 @@ function attachedBytes(data: unknown): number {
 /** A quarter of the bytes of `value` as JSON. */
 export function tokensOf(value: unknown): number {
   return Math.ceil(utf8Bytes(JSON.stringify(value)) / bytesPerToken);
-}
-
-/** Tokens and cost of several requests together; `cost_usd` is null as soon as one of them has no known price. */
-export interface UsageSum {
-  readonly input_tokens: number;
-  readonly output_tokens: number;
-  readonly cache_read_tokens: number;
-  readonly cache_write_tokens: number;
-  readonly cost_usd: number | null;
-}
-
-export const noUsage: UsageSum = {
-  input_tokens: 0,
-  output_tokens: 0,
-  cache_read_tokens: 0,
-  cache_write_tokens: 0,
-  cost_usd: 0,
-};
-
-export function addUsage(sum: UsageSum, raw: Event): UsageSum {
-  const data = spentBy(raw);
-  if (data === null) return sum;
-  return {
-    input_tokens: sum.input_tokens + data.input_tokens,
-    output_tokens: sum.output_tokens + data.output_tokens,
-    cache_read_tokens: sum.cache_read_tokens + data.cache_read_tokens,
-    cache_write_tokens: sum.cache_write_tokens + data.cache_write_tokens,
-    cost_usd: sum.cost_usd === null || data.cost_usd === null ? null : sum.cost_usd + data.cost_usd,
-  };
 }

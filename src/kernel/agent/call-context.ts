@@ -1,3 +1,4 @@
+import type { Event } from '../core/event.js';
 import type { CallClock } from '../core/call-clock.js';
 import { isError, parseEnvelope } from '../core/envelope.js';
 import type { Form, FormAnswer, ServerQuestion } from '../core/form.js';
@@ -34,7 +35,9 @@ export function contextOf(
     approved,
     ...(verdict.landings ? { landings: verdict.landings } : {}),
     limits: bound.limits,
-    knownFiles: d.record.knownFiles,
+    get knownFiles() {
+      return d.record.knownFiles;
+    },
     signal,
     eventOutput: (seq) => storedOutput(d, seq),
     progress,
@@ -54,6 +57,7 @@ function callSession(
   return {
     id: record.id,
     events: () => record.events(),
+    recent: () => record.recent(),
     ...(searchWeb ? { searchWeb } : {}),
     ...(putForm
       ? {
@@ -77,8 +81,13 @@ function callSession(
   };
 }
 
+function eventAt({ record }: DispatchDeps, seq: number): Event | undefined {
+  const isIt = (event: Event): boolean => event.seq === seq;
+  return record.recent().find(isIt) ?? record.events().find(isIt);
+}
+
 function storedOutput(d: DispatchDeps, seq: number): string | null {
-  const event = d.record.events().find((item) => item.seq === seq);
+  const event = eventAt(d, seq);
   if (event?.kind === 'user' || event?.kind === 'assistant') return event.content;
   if (event?.kind !== 'tool_result' || !isRecord(event.data) || typeof event.data.output !== 'string') return null;
   const envelope = parseEnvelope(event.data.output);

@@ -33,7 +33,7 @@ export function windowOf(d: Sized, named?: number): number {
 export function windowIsFull(d: TurnDeps): boolean {
   const { atShare } = compactionRules(d);
   const window = knownWindow(d) ?? assumedWindow(d);
-  const events = d.record.events();
+  const events = d.record.recent();
   if (atShare === null || window === null || contextTokens(events) <= window * atShare) return false;
   const last = events.findLastIndex(isCompaction);
   return last < 0 || events.slice(last).some((event) => event.kind === 'assistant' || event.kind === 'tool_call');
@@ -44,7 +44,7 @@ export function warnOfSize(d: TurnDeps): void {
   const { provider, model, api } = d.model().ref;
   const name = `${provider}/${model}`;
   if (knownWindow(d) !== null || api === 'offline' || d.unknownWindows.has(name)) return;
-  const tokens = contextTokens(d.record.events());
+  const tokens = contextTokens(d.record.recent());
   if (tokens <= usualWindow) return;
   d.unknownWindows.add(name);
   const message =

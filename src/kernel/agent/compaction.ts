@@ -7,7 +7,7 @@ import { utf8Bytes, withoutEnd } from '../core/text.js';
 import { todoLines, todoOf } from '../core/projection.js';
 import type { Fault } from '../core/provider.js';
 import { askAboutCompaction, tellCompacted } from './apply-hooks.js';
-import { allowanceOf, contextTokens, leastSummaryTokens, spentUsd, tokensOf } from './budget.js';
+import { allowanceOf, contextTokens, leastSummaryTokens, tokensOf } from './budget.js';
 import { describeChange, keptTokens, requestCosts, type TokenChange } from './compaction-figures.js';
 import { compactionRules, knownWindow, windowIsFull, windowOf } from './compaction-rules.js';
 import { type OmissionPlan, planOmission, recordOmission } from './omit-results.js';
@@ -138,14 +138,14 @@ async function summarise(
   signal: AbortSignal,
 ): Promise<Compacted> {
   const { trigger } = options;
-  const before = spentUsd(d.record.events());
+  const before = d.record.totals().spentUsd;
   const { text, fault } = await askForSummary(d, options, signal);
   if (signal.aborted) return { done: false, reason: 'it was interrupted' };
   if (text === '' && trigger !== 'overflow')
     return fault ? notDone(fault) : { done: false, reason: 'the model returned no summary' };
   const content = plan.text(text === '' ? null : text);
   if (!isWorth(d, plan, content)) return { done: false, reason: savesNothing };
-  const compacted = await record(d, plan, { trigger, content, summaryUsd: spentUsd(d.record.events()) - before });
+  const compacted = await record(d, plan, { trigger, content, summaryUsd: d.record.totals().spentUsd - before });
   await tellCompacted(d, { trigger, summary: content }, signal);
   return compacted;
 }

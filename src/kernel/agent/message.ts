@@ -173,7 +173,7 @@ export async function runOwnCall(
   signal: AbortSignal,
 ): Promise<{ readonly id: string; readonly content: string; readonly done: Dispatched }> {
   const { registry } = d.tools;
-  const id = uniqueId(d, `command_${d.record.events().length + 1}`);
+  const id = uniqueId(d, `command_${d.record.lastSeq() + 1}`);
   const { name, arguments: args, tool } = given;
   const binding = await (tool ? registry.bindOwn(tool, args) : registry.bind({ name, arguments: args }));
   const content = binding.ok

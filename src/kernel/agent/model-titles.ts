@@ -31,7 +31,7 @@ export function titleByModel(
 
 /** A turn that only compacts has no message. */
 function hasBegun(session: Session): boolean {
-  return session.events().some((raw) => {
+  return session.recent().some((raw) => {
     const event = raw.kind === 'user' ? knownEvent(raw) : null;
     return event?.kind === 'user' && typedText(event) !== null;
   });

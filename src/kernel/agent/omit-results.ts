@@ -24,7 +24,7 @@ export function planOmission(
   d: Pick<TurnDeps, 'record' | 'model' | 'models' | 'limits' | 'tools'>,
   windowTokens = windowOf(d),
 ): OmissionPlan | null {
-  const events = d.record.events();
+  const events = d.record.recent();
   const { messages, tools } = d.record.conversation();
   if (lineReader(tools) === null) return null;
   const before = newestSeq(messages, keptTokens(d, 'auto', windowTokens));

@@ -1,10 +1,11 @@
-import type { Event, EventDraft } from '../core/event.js';
+import { type Event, type EventDraft, knownEvent } from '../core/event.js';
 import { type Conversation, createProjection, project, type Projection } from '../core/projection.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { Schedule } from '../core/runtime.js';
 import type { AgentEvent } from '../core/session-port.js';
-import type { Blob, SessionLog, Synced } from '../core/store.js';
+import type { Blob, RecentEvents, SessionLog, Synced } from '../core/store.js';
 import { wellFormedDeep } from '../core/text.js';
+import { addToTotals, noTotals, type UsageTotals } from '../core/usage-totals.js';
 import { noteFiles } from './file-history.js';
 import { createRepeats, type Repeats } from './loop-detection.js';
 
@@ -13,7 +14,8 @@ export interface Recorder {
   /** Of the session. */
   readonly id: string;
   /** Durable when it resolves, unless the store fails: then the session continues in memory, the user is warned once,
-   * and unsaved events are tried again, in order, with every later event. Never rejects. */
+   * and unsaved events are tried again, in order, with every later event. Rejects only for an event that counts earlier
+   * ones again, where these cannot be read. */
   append(draft: EventDraft, blobs?: readonly Blob[]): Promise<Event>;
   /** Records an event that nothing acts on before another follows: it reaches the disk with that one, and listeners
    * hear of both then. */
@@ -22,7 +24,14 @@ export interface Recorder {
   settle(): Promise<void>;
   /** Contents that an event refers to, also where the store does not have them yet. */
   blob(sha256: string): Promise<Uint8Array | null>;
+  /** All events. Those of a long session that are not in memory are read from the store; throws where that fails. */
   events(): readonly Event[];
+  /** The events in memory. Their conversation is that of all events. */
+  recent(): readonly Event[];
+  /** The number of the last event; 0 where there is none. */
+  lastSeq(): number;
+  /** The usage so far. */
+  totals(): UsageTotals;
   readonly projection: Pick<Projection, 'hasCall' | 'openCalls'>;
   /** The conversation of the next request, with the opening that a new session has not recorded yet. */
   conversation(): Conversation;
@@ -47,6 +56,8 @@ export interface RecorderOptions {
   readonly emit: (event: AgentEvent) => void;
   /** Events the store already holds. */
   readonly restored: readonly Event[];
+  /** Says which events are left out of them. Absent: none. */
+  readonly left?: Pick<RecentEvents, 'leftOutTo' | 'totals'>;
   /** The first events of a new session (`system`, `tools`); recorded with the first that is appended. */
   readonly opening?: readonly EventDraft[];
   /** Makes the session's row and takes its lease; called before the first event is saved, again when that failed. */
@@ -77,11 +88,24 @@ interface Unsaved {
 
 class LiveRecorder implements Recorder {
   readonly id: string;
-  readonly projection = createProjection();
-  readonly knownFiles = new Map<string, string | null>();
+  readonly projection: Recorder['projection'] = {
+    hasCall: (id) => this.#hasCall(id),
+    openCalls: () => this.#projection.openCalls(),
+  };
   readonly #options: RecorderOptions;
-  readonly #events: Event[] = [];
-  readonly repeats = createRepeats(this.#events);
+  #projection = createProjection();
+  /** Events up to `#leftOutTo` may be missing. */
+  #events: Event[] = [];
+  #leftOutTo: number;
+  /** Of the events after `#leftOutTo`, and of the requests before it. */
+  #totals: UsageTotals;
+  #repeats: Repeats;
+  /** All events, as long as somebody uses them. */
+  #whole: WeakRef<Event[]> | null = null;
+  /** Null: not asked for yet. */
+  #files: Map<string, string | null> | null = null;
+  /** The ids of all calls; null: not asked for yet. */
+  #callIds: Set<string> | null = null;
   readonly #opening: EventDraft[];
   readonly #unsaved: Unsaved[] = [];
   /** Listeners do not know of these: a power cut could still take them. */
@@ -101,6 +125,9 @@ class LiveRecorder implements Recorder {
     this.id = options.sessionId;
     this.#opening = options.restored.length > 0 ? [] : [...(options.opening ?? [])];
     this.#begun = options.begin === undefined;
+    this.#leftOutTo = options.left?.leftOutTo ?? 0;
+    this.#totals = options.left?.totals ?? noTotals;
+    this.#repeats = createRepeats(this.#events);
     for (const event of options.restored) this.#add(event);
   }
 
@@ -123,11 +150,61 @@ class LiveRecorder implements Recorder {
   }
 
   events(): readonly Event[] {
+    if (this.#leftOutTo === 0) return this.#events;
+    const known = this.#whole?.deref();
+    if (known) return known;
+    const whole = [...this.#earlier()];
+    for (const event of this.#events) if (event.seq > this.#leftOutTo) whole.push(event);
+    this.#whole = new WeakRef(whole);
+    return whole;
+  }
+
+  recent(): readonly Event[] {
     return this.#events;
   }
 
+  lastSeq(): number {
+    return this.#events.at(-1)?.seq ?? 0;
+  }
+
+  totals(): UsageTotals {
+    return this.#totals;
+  }
+
+  get repeats(): Repeats {
+    return this.#repeats;
+  }
+
+  get knownFiles(): ReadonlyMap<string, string | null> {
+    return (this.#files ??= this.#readFiles());
+  }
+
+  #readFiles(): Map<string, string | null> {
+    const files = new Map<string, string | null>();
+    if (this.#leftOutTo > 0) for (const event of this.#earlier(fileKinds)) noteFiles(files, event);
+    for (const event of this.#events) if (event.seq > this.#leftOutTo) noteFiles(files, event);
+    return files;
+  }
+
+  #hasCall(id: string): boolean {
+    const isCall = ({ kind }: Event): boolean => kind === 'tool_call';
+    this.#callIds ??= new Set(
+      [
+        ...(this.#leftOutTo > 0 ? this.#earlier(['tool_call']) : []),
+        ...this.#events.filter((event) => isCall(event) && event.seq > this.#leftOutTo),
+      ].flatMap((event) => callId(event) ?? []),
+    );
+    return this.#callIds.has(id) || this.#projection.hasCall(id);
+  }
+
+  /** Reads the events up to `#leftOutTo` from the store. */
+  #earlier(kinds?: readonly string[]): readonly Event[] {
+    const { history } = this.#options.store;
+    return history?.earlier(this.id, this.#leftOutTo, kinds) ?? [];
+  }
+
   conversation(): Conversation {
-    if (this.#opening.length === 0) return this.projection.conversation();
+    if (this.#opening.length === 0) return this.#projection.conversation();
     return project(this.#opening.map((draft, index) => ({ ...draft, seq: index + 1, createdAt: this.#options.now() })));
   }
 
@@ -156,15 +233,40 @@ class LiveRecorder implements Recorder {
 
   async #record(draft: EventDraft, blobs: readonly Blob[], synced: Synced): Promise<Event> {
     for (const first of this.#opening.splice(0)) this.#take(first, [], 'later');
+    if (countsEarlier(draft)) this.#bringBack();
     const event = this.#take(draft, blobs, synced);
     await this.flush();
+    if (draft.kind === 'compaction') await this.#leaveOut();
     return event;
+  }
+
+  /** Leaves out of memory what a compaction covers. */
+  async #leaveOut(): Promise<void> {
+    const { history } = this.#options.store;
+    if (!history || this.#unsaved.length > 0 || !this.#isSynced) return;
+    const recent = await history.recent(this.id).catch(() => null);
+    if (recent === null || recent.events.at(-1)?.seq !== this.lastSeq()) return;
+    this.#hold(recent.events, recent.leftOutTo);
+  }
+
+  /** Takes all events into memory again. */
+  #bringBack(): void {
+    if (this.#leftOutTo > 0) this.#hold(this.events(), 0);
+  }
+
+  #hold(events: readonly Event[], leftOutTo: number): void {
+    this.#events = [...events];
+    this.#leftOutTo = leftOutTo;
+    this.#whole = null;
+    this.#repeats = createRepeats(this.#events);
+    this.#projection = createProjection();
+    for (const event of this.#events) this.#projection.add(event);
   }
 
   #take(given: EventDraft, blobs: readonly Blob[], synced: Synced): Event {
     const { secrets, now } = this.#options;
     const { kind, content, data } = secrets?.event(given) ?? given;
-    const seq = (this.#events.at(-1)?.seq ?? 0) + 1;
+    const seq = this.lastSeq() + 1;
     const event: Event = wellFormedDeep({ seq, kind, content, data, createdAt: now() });
     this.#add(event);
     this.#unsaved.push({ event, blobs, synced });
@@ -174,8 +276,11 @@ class LiveRecorder implements Recorder {
 
   #add(event: Event): void {
     this.#events.push(event);
-    this.projection.add(event);
-    noteFiles(this.knownFiles, event);
+    this.#whole?.deref()?.push(event);
+    this.#projection.add(event);
+    if (this.#files) noteFiles(this.#files, event);
+    if (this.#callIds && event.kind === 'tool_call') this.#callIds.add(callId(event) ?? '');
+    if (event.seq > this.#leftOutTo) this.#totals = addToTotals(this.#totals, event);
   }
 
   /** Saves in the order of the events. A store that fails keeps them waiting. */
@@ -259,4 +364,17 @@ class LiveRecorder implements Recorder {
       message: `secret seen, masked ×${seen.count}: ${named} (disable with secrets.unmasked or secrets.mask)`,
     });
   }
+}
+
+/** The kinds of events that name files. */
+const fileKinds = ['tool_result', 'undo', 'redo', 'restore'];
+
+/** Returns true for an event after which earlier events may count that did not count before it. */
+function countsEarlier({ kind, data }: EventDraft): boolean {
+  return kind === 'rewind' || kind === 'compaction_undone' || (kind === 'goal' && data.state === 'resumed');
+}
+
+function callId(raw: Event): string | null {
+  const event = knownEvent(raw);
+  return event?.kind === 'tool_call' ? event.data.id : null;
 }

@@ -12,7 +12,7 @@ import { type Conversation, type Message, type ModelRef, project } from '../core
 import type { Fault, ModelChunk, ReceivedCall, SearchAnswer, SearchRequest } from '../core/provider.js';
 import { firstLine } from '../core/text.js';
 import { withdrawRefused, withFiles } from './attached-files.js';
-import { allowanceOf, budgetOf, cutFault, spendingWarning, spentUsd } from './budget.js';
+import { allowanceOf, budgetOf, cutFault, spendingWarning } from './budget.js';
 import type { TurnDeps } from './dependencies.js';
 import { askForRole } from './model-roles.js';
 import { sideConversation } from './side-question.js';
@@ -47,7 +47,7 @@ interface Draft {
 /** Sends the conversation, shows the answer as it comes, and records usage and text. The only caller of a provider. */
 export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Reply> {
   const { ref } = d.model();
-  const responseId = `r${(d.record.events().at(-1)?.seq ?? 0) + 1}`;
+  const responseId = `r${d.record.lastSeq() + 1}`;
   const draft = await answerTo(d, toolChoice, signal);
   const stop: Stop = signal.aborted || draft.fault ? 'interrupted' : draft.stop;
   const calls = stop === 'interrupted' ? [] : draft.calls;
@@ -91,7 +91,7 @@ function assistantData(
 function cutByMoney(d: TurnDeps, { stop, isShort }: Draft): Fault | null {
   const budget = budgetOf(d);
   return stop === 'length' && isShort && budget !== null && 'maxCostUsd' in budget
-    ? cutFault(budget.maxCostUsd, spentUsd(d.record.events()))
+    ? cutFault(budget.maxCostUsd, d.record.totals().spentUsd)
     : null;
 }
 
@@ -131,7 +131,7 @@ export async function requestSearch(d: TurnDeps, request: SearchRequest): Promis
     };
   const allowance = allowanceOf(d);
   if (!allowance.allowed) return { ok: false, reason: 'failed', message: allowance.fault.message };
-  const responseId = `r${(d.record.events().at(-1)?.seq ?? 0) + 1}`;
+  const responseId = `r${d.record.lastSeq() + 1}`;
   const { answer, ...spent } = await provider.search(request, ref);
   await recordUsage(d, ref, responseId, spent, 'web_search');
   return answer;
@@ -154,7 +154,7 @@ async function summaryBy(
   const allowance = allowanceOf(d);
   if (!allowance.allowed) return { text: '', fault: allowance.fault };
   const { ref } = d.model();
-  const responseId = `r${(d.record.events().at(-1)?.seq ?? 0) + 1}`;
+  const responseId = `r${d.record.lastSeq() + 1}`;
   const quiet: TurnDeps = {
     ...d,
     emit: (event) => {
@@ -195,7 +195,7 @@ async function titleBy(
   const answer = messages.find((message) => message.role === 'assistant' && message.text !== '');
   const said = answer?.role === 'assistant' ? answer.text : '';
   const content = `The user: ${asked.slice(0, titleSource)}\n\nThe assistant: ${said.slice(0, titleSource)}`;
-  const responseId = `r${(d.record.events().at(-1)?.seq ?? 0) + 1}t`;
+  const responseId = `r${d.record.lastSeq() + 1}t`;
   const draft = await listen(
     { ...d, emit: () => undefined },
     {
@@ -220,7 +220,7 @@ export async function requestAnswer(d: TurnDeps, question: string, signal: Abort
   const allowance = allowanceOf(d);
   if (!allowance.allowed) return { text: '', problem: allowance.fault.message };
   const { settings } = d.record.conversation();
-  const responseId = `r${(d.record.events().at(-1)?.seq ?? 0) + 1}h${d.host.sha256(question).slice(0, 8)}`;
+  const responseId = `r${d.record.lastSeq() + 1}h${d.host.sha256(question).slice(0, 8)}`;
   const draft = await listen(
     { ...d, emit: () => undefined },
     {
@@ -247,7 +247,7 @@ export async function requestVerdict(
   const allowance = allowanceOf(d);
   if (!allowance.allowed) return { text: '', fault: allowance.fault };
   const conversation = d.record.conversation();
-  const seq = (d.record.events().at(-1)?.seq ?? 0) + 1;
+  const seq = d.record.lastSeq() + 1;
   const messages = [...conversation.messages, { role: 'user', seq, content: question.toWellFormed() } as const];
   const draft = await listen({ ...d, emit: () => undefined }, { ...conversation, messages }, 'none', signal);
   await recordUsage(d, ref, `r${seq}g`, draft, 'goal');
@@ -273,7 +273,7 @@ export async function requestSideAnswer(
   const { ref } = d.model();
   const allowance = allowanceOf(d);
   if (!allowance.allowed) return { text: '', usage: null, fault: allowance.fault };
-  const responseId = `r${(d.record.events().at(-1)?.seq ?? 0) + 1}s${d.host.sha256(question).slice(0, 8)}`;
+  const responseId = `r${d.record.lastSeq() + 1}s${d.host.sha256(question).slice(0, 8)}`;
   let text = '';
   const emit: TurnDeps['emit'] = (event) => {
     if (event.type === 'text_delta') text += event.text;
@@ -349,11 +349,11 @@ async function recordUsage(
   const { usage, costUsd } = spent;
   const data = usageData(ref, responseId, spent, purpose);
   if (!usage || !data) return;
-  const missed = purpose ? null : cacheMiss(d.record.events(), ref, usage);
+  const missed = purpose ? null : cacheMiss(d.record.recent(), ref, usage);
   if (missed !== null) d.emit({ type: 'notice', level: 'info', code: 'cache_miss', message: missed });
   const budget = budgetOf(d);
   const limit = budget !== null && 'maxCostUsd' in budget ? budget.maxCostUsd : null;
-  const before = limit === null ? 0 : spentUsd(d.record.events());
+  const before = limit === null ? 0 : d.record.totals().spentUsd;
   await d.record.note({ kind: 'usage', content: null, data: { ...data, role: purpose ?? d.role() } });
   const warning = limit === null ? null : spendingWarning(limit, before, before + (costUsd ?? 0));
   if (warning !== null) d.emit({ type: 'notice', level: 'warn', code: 'spend_limit', message: warning });

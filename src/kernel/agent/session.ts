@@ -17,6 +17,7 @@ import type {
 } from '../core/session-port.js';
 import { placeOf, type SessionLog, type SessionRow } from '../core/store.js';
 import { firstLine } from '../core/text.js';
+import type { UsageTotals } from '../core/usage-totals.js';
 import type { Compacted, CompactionPlan } from './compaction.js';
 import { loadCompaction } from './load-compaction.js';
 import { loadTurnScope } from './load-turn-scope.js';
@@ -30,7 +31,7 @@ import { requestAnswer, requestSideAnswer, requestTitle, requestVerdict } from '
 import type { SideQuestionEnd } from './side-question.js';
 import { lastLimit, leaving, type PendingLimit, type WaitForLimit } from './limit-wait.js';
 import { continueTurn, recordWaiting, runTurn } from './turn.js';
-import { createRecorder, type Recorder } from './recorder.js';
+import { createRecorder, type Recorder, type RecorderOptions } from './recorder.js';
 import type { TurnScope } from './turn-scope.js';
 import { missingPart } from '../core/missing-part.js';
 import { isRecord } from '../core/json.js';
@@ -41,6 +42,8 @@ interface RecordOptions {
   readonly row: SessionRow;
   /** Events of a session that is resumed; empty for a new one. */
   readonly restored: readonly Event[];
+  /** Says which events are left out of them. Absent: none. */
+  readonly left?: RecorderOptions['left'];
   /** The first events of a new session (`system`, `tools`); recorded with its first user message. */
   readonly opening: readonly EventDraft[];
   /** Called before the first event is saved; tried again where it rejects. */
@@ -171,7 +174,7 @@ class LiveSession implements Session {
   readonly #tools: ToolDeps;
 
   constructor(options: SessionParts) {
-    const { store, row, restored, opening, begin, notes = [] } = options.record;
+    const { store, row, restored, left, opening, begin, notes = [] } = options.record;
     const { host, secrets, interactive } = options;
     this.#options = options;
     this.#tools = this.#scopedTools(options.tools);
@@ -195,6 +198,7 @@ class LiveSession implements Session {
       now: host.now,
       schedule: host.schedule,
       restored,
+      ...(left ? { left } : {}),
       opening,
       emit: (event) => {
         this.#emit(event);
@@ -220,6 +224,12 @@ class LiveSession implements Session {
   events(): readonly Event[] {
     return this.record.events();
   }
+  recent(): readonly Event[] {
+    return this.record.recent();
+  }
+  totals(): UsageTotals {
+    return this.record.totals();
+  }
   append(draft: EventDraft): Promise<Event> {
     return this.record.append(draft);
   }
@@ -241,7 +251,7 @@ class LiveSession implements Session {
   }
 
   async continueTurn(): Promise<TurnEnd | null> {
-    const pending = lastLimit(this.events());
+    const pending = lastLimit(this.recent());
     return pending === null ? null : await this.#alone((signal) => this.#restOfTurn(pending, signal));
   }
 
@@ -275,9 +285,9 @@ class LiveSession implements Session {
   async #wholeTurn({ text, sentBy, before }: Sent, signal: AbortSignal): Promise<TurnEnd> {
     const { policy, news, fileNotes } = this.#options.tools;
     const told = [
-      ...(fileNotes?.(this.events()) ?? []),
-      ...(policy.news?.(this.events()) ?? []),
-      ...((await news?.(this.events())) ?? []),
+      ...(fileNotes?.(this.recent()) ?? []),
+      ...(policy.news?.(this.recent()) ?? []),
+      ...((await news?.(this.recent())) ?? []),
     ];
     await this.#recordNotes(told);
     await recordWaiting(this.deps(), before, signal);
@@ -294,7 +304,7 @@ class LiveSession implements Session {
         sentBy && sentBy.typed !== true
           ? await recordSent(this.deps(), text, sentBy, signal)
           : await recordMessage(this.deps(), { text, expand: this.#options.expand, ...this.#sender(sentBy) }, signal);
-      const mode = policy.record?.(this.events()) ?? null;
+      const mode = policy.record?.(this.recent()) ?? null;
       if (mode) await this.record.note(mode);
       return refused ?? (await runTurn(this.deps(), signal));
     });
@@ -311,7 +321,7 @@ class LiveSession implements Session {
       await this.record.append({ kind: 'error', content: message, data: { code, message } });
       await tellFailed(this.deps(), end.fault, signal);
     }
-    await this.#scope?.end(lastLimit(this.events()) === null ? 'ended' : 'kept');
+    await this.#scope?.end(lastLimit(this.recent()) === null ? 'ended' : 'kept');
     if (this.#own) await this.#comeBack(this.#own);
     return end;
   }
@@ -352,9 +362,9 @@ class LiveSession implements Session {
   }
 
   async #resumeSettings(why: 'message' | 'continued'): Promise<void> {
-    const last = this.events().findLast(({ kind }) => kind === 'turn_settings');
+    const last = this.recent().findLast(({ kind }) => kind === 'turn_settings');
     if (!isRecord(last?.data) || last.data.state !== 'set') return;
-    await (await this.#openScope()).resume(why, lastLimit(this.events()) !== null);
+    await (await this.#openScope()).resume(why, lastLimit(this.recent()) !== null);
   }
 
   readonly #turnSettings: TurnSettingsUse = {
@@ -583,7 +593,7 @@ class LiveSession implements Session {
   async #useModel(ref: ModelRef): Promise<void> {
     this.#model = { provider: await this.#options.connect(ref), ref };
     this.#own = null;
-    if (this.events().length === 0) return;
+    if (this.record.lastSeq() === 0) return;
     const { provider, model, api, baseUrl } = ref;
     await this.record.append({
       kind: 'model',

@@ -90,7 +90,7 @@ async function runLoop(d: TurnDeps, count: TurnState, signal: AbortSignal): Prom
  * user. */
 async function deliver(d: TurnDeps, signal: AbortSignal): Promise<void> {
   await tellChanges(d, signal);
-  const notes = [...(d.tools.fileNotes?.(d.record.events()) ?? []), ...d.takeNotes()];
+  const notes = [...(d.tools.fileNotes?.(d.record.recent()) ?? []), ...d.takeNotes()];
   for (const note of notes) await d.record.append({ kind: 'user', content: note, data: { note: true } });
   await tellInstructions(d, signal);
   await recordWaiting(d, d.takeSteering(), signal);

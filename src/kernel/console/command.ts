@@ -14,7 +14,7 @@ import type { Fault } from '../core/provider.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { SessionPort, TurnEnd } from '../core/session-port.js';
 import type { Json, JsonSchema } from '../core/json.js';
-import type { UsageSum } from '../agent/budget.js';
+import type { UsageSum } from '../core/usage-totals.js';
 import type { Records, SessionRow, Store } from '../core/store.js';
 import type { Registry } from '../core/tool.js';
 import type { ModelMeant, ProviderChoice } from '../providers/catalog.js';

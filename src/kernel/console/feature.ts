@@ -215,8 +215,9 @@ export interface RunPart {
   running?(): number;
   /** Returns what the status line shows of a session; '' for nothing. Called for each frame. */
   status?(session: SessionPort): string;
-  /** Returns the most USD that the session of these events may cost; null for no limit. Called for each request. */
-  maxCostUsd?(events: readonly Event[]): number | null;
+  /** Returns the most USD that the session of these events, which has cost `spentUsd`, may cost; null for no limit.
+   * Called for each request. */
+  maxCostUsd?(events: readonly Event[], spentUsd: number): number | null;
   /** Waits for the end of usage limits that turns of sessions meet, those of sub-agents left aside. */
   readonly waitForLimit?: WaitForLimit;
   /** Has the command that runs in this session continue in the background. Returns false where none can. */

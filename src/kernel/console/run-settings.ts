@@ -6,7 +6,7 @@ import type { Event } from '../core/event.js';
 import type { ModelRef } from '../core/projection.js';
 import type { Provider } from '../core/provider.js';
 import type { Log } from '../core/runtime.js';
-import type { SessionRow } from '../core/store.js';
+import type { RecentEvents, SessionRow } from '../core/store.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { Sandbox } from '../core/tool.js';
 import type { RateLimit } from '../providers/wires/rate-limits.js';
@@ -91,6 +91,8 @@ export interface SessionChoice {
 export interface OpenedSession {
   readonly row: SessionRow;
   readonly restored: readonly Event[];
+  /** Says which events of a long session are left out of them. Absent: none. */
+  readonly left?: Pick<RecentEvents, 'leftOutTo' | 'totals'>;
   /** The earlier name of the directory, where it was moved since the session was recorded. */
   readonly movedFrom: string | null;
   readonly release: () => Promise<void>;

@@ -1,4 +1,4 @@
-import { type UsageSum, noUsage, addUsage } from '../agent/budget.js';
+import { type UsageSum, noUsage, addUsage } from '../core/usage-totals.js';
 import type { AgentEvent } from '../core/session-port.js';
 
 /** Sums up the usage in the events. `see` returns true for an answer whose usage was not reported: the cost is then

@@ -120,7 +120,7 @@ interface Response {
 interface Slot {
   readonly owner: Response;
   readonly call: ToolCallData;
-  readonly wireId: string;
+  wireId: string;
   readonly state: CallState;
 }
 /** The progress of a call. */
@@ -251,6 +251,18 @@ class Fold implements Projection {
     if (first < 0) return;
     const message: UserMessage = { role: 'user', seq, content: summary };
     this.#items = this.#items.flatMap((item, index) => (index === first ? [message] : isCovered(item) ? [] : [item]));
+    this.#nameCallsAgain();
+  }
+
+  /** Gives the calls that remain the ids that they have without the others: a log whose beginning was not read gives the
+   * same conversation. */
+  #nameCallsAgain(): void {
+    this.#wireIds.clear();
+    for (const item of this.#items) {
+      if (item.role !== 'assistant') continue;
+      for (const slot of item.slots) slot.wireId = this.#uniqueId(slot.call.id);
+      item.built = null;
+    }
   }
 
   /** `seqs` comes from the log, where a damaged event may hold anything. */

@@ -5,6 +5,7 @@ import type { ModelRef } from './projection.js';
 import type { Fault } from './provider.js';
 import type { Denial, Tool } from './tool.js';
 import type { TurnSettings } from './turn-settings.js';
+import type { UsageTotals } from './usage-totals.js';
 
 /** The messages of a session to its front ends. `event` is durable: one for each stored row, never merged, dropped or
  * repeated. The others are ephemeral: a slow reader may merge or drop them. */
@@ -140,5 +141,11 @@ export interface SessionPort {
   /** The next request goes to this model. */
   switchModel(ref: ModelRef): Promise<void>;
   subscribe(listener: (event: AgentEvent) => void): () => void;
+  /** All events. Of a long session most of them may have to be read from the store first. */
   events(): readonly Event[];
+  /** The events that are in memory: all since the last compaction, and of those before it all of which there are few,
+   * notes to the model among them, and the first messages. The conversation of these is that of all events. */
+  recent(): readonly Event[];
+  /** The usage so far. */
+  totals(): UsageTotals;
 }

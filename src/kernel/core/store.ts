@@ -3,6 +3,7 @@ import type { ModelRef } from './projection.js';
 import type { SearchFilters } from './files/search-filters.js';
 import type { KeptMessage, QueuedMessage } from './session-port.js';
 import type { TextTrace } from './text-trace.js';
+import type { UsageTotals } from './usage-totals.js';
 
 /** A directory that was moved with its contents. A path below `from` in an event up to `lastSeq` is now below `to`. */
 export interface DirectoryMove {
@@ -87,6 +88,25 @@ export interface Blob {
  * power cut takes a tail only. */
 export type Synced = 'now' | 'later';
 
+/** The part of its log that a session needs from one request to the next: the events since its last compaction, and of those
+ * before it all of which there are few, notes to the model among them, and the first messages. */
+export interface RecentEvents {
+  readonly events: readonly Event[];
+  /** The last event of those that may be left out. */
+  readonly leftOutTo: number;
+  /** The usage of the requests up to `leftOutTo`. */
+  readonly totals: UsageTotals;
+}
+
+/** Reads a part of a long session. */
+export interface SessionHistory {
+  /** Null: the session needs all of its events, or has none. */
+  recent(sessionId: string): Promise<RecentEvents | null>;
+  /** Returns the events up to `seq` in order, of these kinds only where they are given, before it returns. Throws a
+   * `StoreError` where they cannot be read. */
+  earlier(sessionId: string, seq: number, kinds?: readonly string[]): readonly Event[];
+}
+
 /** The log of the sessions that a process works on. Methods may reject (disk full, busy, damaged); the session reports
  * that once and continues in memory. */
 export interface SessionLog {
@@ -100,6 +120,8 @@ export interface SessionLog {
   sync(sessionId: string): Promise<void>;
   /** All events in order of `seq`. */
   load(sessionId: string): Promise<readonly Event[]>;
+  /** Absent: the store reads whole sessions only. */
+  readonly history?: SessionHistory;
   /** The last `count` events in order of `seq`, without a look at those before. */
   tail(sessionId: string, count: number): Promise<readonly Event[]>;
   /** The first `count` events after the event `seq`, in order of `seq`. */

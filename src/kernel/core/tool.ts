@@ -170,7 +170,10 @@ export interface CallPlace {
 /** The session of a call, as far as its tool may see it. A call without a session sees one without events. */
 export interface SessionView {
   readonly id: string;
+  /** All events; those of a long session are read from the store first. */
   events(): readonly Event[];
+  /** The events that are in memory (see `SessionPort`). */
+  recent(): readonly Event[];
 }
 
 /** A task for another agent. */
@@ -206,7 +209,7 @@ export interface CallSession extends SessionView {
 }
 
 /** For a call of no session. */
-export const noSession: SessionView = { id: '', events: () => [] };
+export const noSession: SessionView = { id: '', events: () => [], recent: () => [] };
 
 /** A line of the system prompt. It is left out where one of the tools it `needs` is missing. */
 interface Guidance {

@@ -11,7 +11,7 @@ import type { Event } from '../core/event.js';
 import { createSecretGuard, type SecretGuard } from '../core/secrets/guard.js';
 import { isSecretVariable, secretForms } from '../core/secrets/scanner.js';
 import { isProxyVariable } from '../network/proxies.js';
-import type { BlobSeal, Store } from '../core/store.js';
+import type { BlobSeal, SessionHistory, Store } from '../core/store.js';
 import {
   baseUrlNames,
   builtInPresets,
@@ -203,6 +203,19 @@ export function exportGuard(env: Environment, secrets: readonly Secret[], replac
   return createSecretGuard({ ...guarded(env, secrets, { mask: true, unmasked: [] }), replacement });
 }
 
+function maskedHistory(
+  history: SessionHistory,
+  masked: (events: readonly Event[]) => readonly Event[],
+): SessionHistory {
+  return {
+    recent: async (id) => {
+      const recent = await history.recent(id);
+      return recent && { ...recent, events: masked(recent.events) };
+    },
+    earlier: (...which) => masked(history.earlier(...which)),
+  };
+}
+
 /** Wraps a store. Every text that is written beside events is masked here, whichever command writes it: titles and queued
  * messages. What is read is masked too, since older versions stored some secrets. */
 export function guardedStore(store: Store, source: SecretSource): Store {
@@ -218,6 +231,7 @@ export function guardedStore(store: Store, source: SecretSource): Store {
     return row && titled(row);
   };
   return withOverrides(store, {
+    ...(store.history ? { history: maskedHistory(store.history, masked) } : {}),
     load: async (id) => masked(await store.load(id)),
     tail: async (id, count) => masked(await store.tail(id, count)),
     page: async (id, seq, count) => masked(await store.page(id, seq, count)),

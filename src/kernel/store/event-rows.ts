@@ -188,7 +188,7 @@ function isStored({ sql }: Pick<Connection, 'sql'>, sessionId: string, row: Hash
   return same !== undefined;
 }
 
-interface EventRow {
+export interface EventRow {
   readonly seq: number;
   readonly kind: string;
   readonly content: string | null;

@@ -13,6 +13,7 @@ import type {
   RecordScope,
   RecordTotals,
   SessionEnds,
+  SessionHistory,
   SessionSummary,
   Store,
   Synced,
@@ -38,6 +39,7 @@ import {
 import { joinReports, verifyChains, verifySessions } from './hash-chain.js';
 import { enterLease, leaseHolder, ownIdentity, type ProcessIdentity, releaseLease, takeLease } from './lease.js';
 import { damageReason, openDatabase, type OpenOptions, reopenRepaired } from './open-database.js';
+import { readEarlier, readRecent } from './recent-rows.js';
 import { answer, compactDatabase, openReader, redactEvents } from './records.js';
 import { indexedShare, indexPending, type IndexStep } from './search-index.js';
 import {
@@ -221,6 +223,8 @@ class SqliteStore implements Store {
   #isIndexing = false;
   /** Events written here that are not in the full-text index yet. */
   #unindexed = 0;
+  /** The sessions whose events are compared with their checksums. */
+  readonly #compared = new Set<string>();
   #connection: Connection | null;
   readonly #open: OpenOptions;
   readonly #seal: BlobSeal | null;
@@ -286,14 +290,28 @@ class SqliteStore implements Store {
   load: Store['load'] = async (sessionId) => {
     const { events, altered, checkedTo } = await this.#read((connection) => readEvents(connection, sessionId));
     this.#tellAltered(sessionId, altered);
-    if (checkedTo !== null)
-      void checkRest(() => this.#connection, sessionId, checkedTo).then(
-        (found) => {
-          this.#tellAltered(sessionId, found);
-        },
-        () => null,
-      );
+    if (checkedTo !== null) this.#checkLater(sessionId, checkedTo);
     return events;
+  };
+  readonly history: SessionHistory = {
+    recent: async (sessionId) => {
+      const found = await this.#read((connection) => readRecent(connection, sessionId));
+      if (found === null) return null;
+      const { altered, ...recent } = found;
+      if (!this.#compared.has(sessionId)) {
+        this.#compared.add(sessionId);
+        this.#tellAltered(sessionId, altered);
+        this.#checkLater(sessionId, Number.MIN_SAFE_INTEGER, altered);
+      }
+      return recent;
+    },
+    earlier: (sessionId, seq, kinds) => {
+      try {
+        return readEarlier(this.#usable(), sessionId, seq, kinds ?? null);
+      } catch (error) {
+        throw this.#failure(error);
+      }
+    },
   };
   tail: Store['tail'] = (sessionId, count) => this.#read((connection) => readTail(connection, sessionId, count));
   page: Store['page'] = (sessionId, seq, count) =>
@@ -526,6 +544,19 @@ class SqliteStore implements Store {
       if (this.#copied) rmSync(this.#copied.folder, { recursive: true, force: true });
     }
   };
+
+  /** Compares the checksums of the events after `from`. `known`: those that are known to have changed. */
+  #checkLater(sessionId: string, from: number, known: readonly number[] = []): void {
+    void checkRest(() => this.#connection, sessionId, from).then(
+      (found) => {
+        this.#tellAltered(
+          sessionId,
+          found.filter((seq) => !known.includes(seq)),
+        );
+      },
+      () => null,
+    );
+  }
 
   #tellAltered(sessionId: string, altered: readonly number[]): void {
     if (altered.length > 0) this.#open.notify(alteredNotice(sessionId, altered));

@@ -154,7 +154,7 @@ async function untilStopped(tool: CustomTool, args: ToolArgs, ctx: ToolContext):
 
 /** Returns the id of the call that runs: the one that the session started last. Empty where there is no session. */
 export function callIdOf({ session }: Pick<ToolContext, 'session'>): string {
-  const started = session.events().findLast(({ kind }) => kind === 'tool_started');
+  const started = session.recent().findLast(({ kind }) => kind === 'tool_started');
   const event = started && knownEvent(started);
   return event?.kind === 'tool_started' ? event.data.tool_call_id : '';
 }

@@ -6,6 +6,7 @@ import type { Event } from '../../../src/kernel/core/event.js';
 import type { AgentEvent, KeptMessage, QueuedMessage } from '../../../src/kernel/core/session-port.js';
 import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
 import { temporary } from './owned-session.js';
+import { noTotals } from '../../../src/kernel/core/usage-totals.js';
 
 const id = '01KB3W4V5N8Q2R6T7Y9ZABCDEF';
 const message = (number: number): KeptMessage => ({
@@ -28,7 +29,8 @@ async function opened(file: string, host: OwnerHost = {}) {
   const events = [...(await store.load(id))];
   const session = {
     id,
-    events: () => events,
+    recent: () => events,
+    totals: () => noTotals,
     busy: () => busy,
     enqueue: (one: QueuedMessage) => {
       queue = [...queue, one];

@@ -8,6 +8,7 @@ import type { Event } from '../../../src/kernel/core/event.js';
 import type { Schedule } from '../../../src/kernel/core/runtime.js';
 import type { Question } from '../../../src/kernel/core/policy.js';
 import type { AgentEvent, QueuedMessage } from '../../../src/kernel/core/session-port.js';
+import { noTotals } from '../../../src/kernel/core/usage-totals.js';
 
 /** Makes a folder that goes with the test. */
 export function temporary(name = 'agent-live-'): string {
@@ -36,7 +37,8 @@ export async function owned(data = temporary(), schedule?: Schedule) {
     cwd: '/work',
     ref: () => ({ provider: 'offline', api: 'offline', model: 'offline' }),
     busy: () => busy,
-    events: () => events,
+    recent: () => events,
+    totals: () => noTotals,
     answer: (id: string, answer: unknown) => done.push(`${id} ${JSON.stringify(answer)}`),
     interrupt: () => done.push('interrupted'),
     enqueue: (message: QueuedMessage) => {

@@ -36,7 +36,7 @@ async function main(): Promise<number> {
       { url },
       {
         cwd: '/',
-        session: { id: '', events: () => [] },
+        session: { id: '', events: () => [], recent: () => [] },
         signal: new AbortController().signal,
         sandbox: 'off',
         limits: { timeoutMs: null, maxOutputBytes: 1_048_576 },

@@ -13,7 +13,7 @@ function person(answer: FormAnswer): { readonly ctx: ToolContext; readonly forms
     forms.push(form);
     return Promise.resolve(answer);
   };
-  return { forms, ctx: context('/', { session: { id: 's', events: () => [], putForm } }) };
+  return { forms, ctx: context('/', { session: { id: 's', events: () => [], recent: () => [], putForm } }) };
 }
 
 const options = [{ label: 'Red', description: 'as before' }, { label: 'Green' }];

@@ -50,7 +50,7 @@ function openJobs({
     : (): void => undefined;
   const tools = registryOf([bashTool(toolOptions({ background: jobs, onTimeout })), jobsTool(jobs)]);
   const ctx = (changed: Partial<ToolContext> = {}): ToolContext =>
-    context(tree(), { session: { id: 's', events: () => [] }, ...changed });
+    context(tree(), { session: { id: 's', events: () => [], recent: () => [] }, ...changed });
   const made = {
     ...{ jobs, ends, leave },
     /** Resolves with the next end that is told of. */
@@ -255,7 +255,7 @@ test('eight run at most, and a session sees its own', async () => {
   const started = await Promise.all(Array.from({ length: 8 }, () => bash({ command: 'sleep 60', background: true })));
   expect(started.map(({ job }) => job)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   expect(await bash({ command: 'sleep 60', background: true })).toMatchObject({ code: 'limit_reached' });
-  const other = { session: { id: 'other', events: () => [] } };
+  const other = { session: { id: 'other', events: () => [], recent: () => [] } };
   expect((await look({ action: 'list' }, other)).output).toBe('There are no jobs.');
   expect(await look({ action: 'kill', job: 1 }, other)).toMatchObject({ code: 'not_found' });
 });

@@ -40,7 +40,7 @@ function openJobs() {
   });
   const tools = registryOf([bashTool(toolOptions({ background: jobs })), jobsTool(jobs)]);
   const ctx = (changed: Partial<ToolContext> = {}): ToolContext =>
-    context(cwd, { session: { id: 's', events: () => [] }, ...changed });
+    context(cwd, { session: { id: 's', events: () => [], recent: () => [] }, ...changed });
   return {
     ...{ jobs, cwd, ends },
     ended: () =>
@@ -167,7 +167,7 @@ test.each([
 test('a job of another session is not typed into', async () => {
   const { terminal, look } = openJobs();
   await terminal(shell);
-  const other = { session: { id: 'other', events: () => [] } };
+  const other = { session: { id: 'other', events: () => [], recent: () => [] } };
   expect(await look({ id: 1, write: 'x' }, other)).toMatchObject({ code: 'not_found' });
 });
 

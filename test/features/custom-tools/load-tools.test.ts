@@ -74,7 +74,8 @@ test('a program gets the id of its call and no keys, and works where the call do
   const started = { tool_call_id: 'call_7' };
   const session = {
     id: 's',
-    events: () => [{ seq: 1, kind: 'tool_started', content: null, data: started, createdAt: 0 }],
+    events: () => [],
+    recent: () => [{ seq: 1, kind: 'tool_started', content: null, data: started, createdAt: 0 }],
   };
   expect(await call('tool', { a: "it's" }, { cwd, session })).toEqual({
     output: `call_7[]kept\n${cwd}\n{"a":"it's"}`,

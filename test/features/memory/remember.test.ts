@@ -26,7 +26,7 @@ function session(...said: readonly Said[]): SessionView {
     }[kind];
     return { seq: index + 1, kind, content: 'x', data: data ?? null, createdAt: 0 };
   });
-  return { id: 's', events: () => events };
+  return { id: 's', events: () => events, recent: () => events };
 }
 
 const user = { kind: 'user' };
@@ -191,8 +191,8 @@ test('past events come after notes, without secrets, with fewer words where all 
 test('what a program or a page wrote is marked, and what the model still sees is left out', async () => {
   const view = session(user, assistant);
   const compacted: SessionView = {
-    id: 's',
-    events: () => [
+    ...view,
+    recent: () => [
       ...view.events(),
       {
         seq: 3,

@@ -9,7 +9,7 @@ import { registryOf } from '../registered.js';
 
 /** A Tuesday, 14:30:00 in Berlin. */
 const start = Date.UTC(2026, 0, 27, 13, 30);
-const session: SessionView = { id: '01K6XYZABCDEFGHJKMNPQRSTVW', events: () => [] };
+const session: SessionView = { id: '01K6XYZABCDEFGHJKMNPQRSTVW', events: () => [], recent: () => [] };
 const secret = `ghp_${'a1B2c3D4e5'.repeat(4).slice(0, 36)}`;
 
 interface Rig {

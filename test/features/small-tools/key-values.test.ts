@@ -12,7 +12,7 @@ function keyValueSession() {
     events.push({ seq: events.length + 1, kind, content: '', data, createdAt: 0 });
   };
   const tools = registryOf(keyValueTools());
-  const ctx: ToolContext = context('/', { session: { id: 's', events: () => events } });
+  const ctx: ToolContext = context('/', { session: { id: 's', events: () => events, recent: () => events } });
   const call = async (name: string, args: object) => {
     const id = `c${events.length}`;
     add('tool_call', { id, type: 'function', function: { name, arguments: JSON.stringify(args) }, response_id: 'r' });

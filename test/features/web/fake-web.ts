@@ -115,7 +115,8 @@ export function fakeWeb({
     const binding = await registry.bind({ name, arguments: JSON.stringify(args) });
     if (!binding.ok) return binding.error;
     const { bound } = binding;
-    const session = { id: 's', events: () => events ?? [userSaid(said)] };
+    const log = (): readonly Event[] => events ?? [userSaid(said)];
+    const session = { id: 's', events: log, recent: log };
     const policy = createPolicy({ approval: approval ?? 'dangerous', sandbox: 'off', facts: place, fsDeny: [] });
     const verdict = await policy.assess(bound, '/w', session);
     if (verdict.decision === 'deny' || (verdict.decision === 'ask' && answer === 'no'))

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { allowance, money, spendingWarning } from '../../../src/kernel/agent/budget.js';
+import { allowance, contextTokens, money, spendingWarning, spentUsd } from '../../../src/kernel/agent/budget.js';
 import type { Event } from '../../../src/kernel/core/event.js';
 
 const price = { input: 1, output: 10 };
@@ -21,12 +21,14 @@ const usage = (input_tokens: number, cost_usd: number): Event => ({
   },
 });
 
+const past = (events: readonly Event[]) => ({ contextTokens: contextTokens(events), spentUsd: spentUsd(events) });
+
 const free = { allowed: true, maxOutputTokens: null, isShort: false };
 
 test('the remaining money limits an answer, and a request is refused only where a small answer does not fit', () => {
   const events = [user('x'.repeat(4000))];
   const of = (maxCostUsd: number, limit?: number): unknown =>
-    allowance(events, { maxCostUsd, price, maxOutputTokens: 100_000, isEnforced: true }, limit);
+    allowance(past(events), { maxCostUsd, price, maxOutputTokens: 100_000, isEnforced: true }, limit);
   expect([of(2), of(1.001), of(1)]).toEqual([free, free, { allowed: true, maxOutputTokens: 99_900, isShort: true }]);
   expect([of(0.011), of(0.011, 1000), of(0.011, 2000)]).toEqual([
     { allowed: true, maxOutputTokens: 1000, isShort: true },
@@ -50,7 +52,11 @@ test('the remaining money limits an answer, and a request is refused only where 
 test('spent money counts, reported tokens replace the estimate, and the highest rate is assumed', () => {
   const events = [user('x'.repeat(400_000)), usage(1000, 0.5), user('yyyy')];
   const of = (maxCostUsd: number, more: object = {}): unknown =>
-    allowance(events, { maxCostUsd, price: { ...price, ...more }, maxOutputTokens: 100, isEnforced: true }, undefined);
+    allowance(
+      past(events),
+      { maxCostUsd, price: { ...price, ...more }, maxOutputTokens: 100, isEnforced: true },
+      undefined,
+    );
   expect([of(0.502002), of(0.502)]).toMatchObject([free, { allowed: false }]);
   expect(of(0.5)).toMatchObject({
     allowed: false,
@@ -70,15 +76,15 @@ test('spent money counts, reported tokens replace the estimate, and the highest 
 
 test('where nothing limits an answer, the assumed length is sent, so that the projection holds', () => {
   expect(
-    allowance([user('hi')], { maxCostUsd: 9, price, maxOutputTokens: 8192, isEnforced: false }, undefined),
+    allowance(past([user('hi')]), { maxCostUsd: 9, price, maxOutputTokens: 8192, isEnforced: false }, undefined),
   ).toEqual({
     allowed: true,
     maxOutputTokens: 8192,
     isShort: false,
   });
-  expect(allowance([user('hi')], { maxCostUsd: 9, price, maxOutputTokens: 8192, isEnforced: false }, 500)).toEqual(
-    free,
-  );
+  expect(
+    allowance(past([user('hi')]), { maxCostUsd: 9, price, maxOutputTokens: 8192, isEnforced: false }, 500),
+  ).toEqual(free);
 });
 
 test('a warning is given once at 80 and once at 95% of the limit', () => {
