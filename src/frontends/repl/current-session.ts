@@ -214,8 +214,6 @@ function createDetails({ cwd, config }: Pick<Settings, 'cwd' | 'config'>): {
   const startedAt = performance.now();
   const transcripts = createTranscripts(cwd);
   const countLines = createLineCount();
-  /** Held because the session keeps all events only as long as somebody uses them. */
-  let whole: readonly Event[] = [];
   let apiMs = 0;
   /** The time of the last frame that showed a request. */
   let requestAt: number | null = null;
@@ -228,7 +226,7 @@ function createDetails({ cwd, config }: Pick<Settings, 'cwd' | 'config'>): {
     of: (session) => {
       const events = session.events();
       // Only the end of a long session is there until all of it is read.
-      whole = (events[0]?.seq ?? 1) === 1 ? events : [];
+      const whole = (events[0]?.seq ?? 1) === 1 ? events : [];
       return {
         version,
         events,

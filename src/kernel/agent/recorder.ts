@@ -100,8 +100,8 @@ class LiveRecorder implements Recorder {
   /** Of the events after `#leftOutTo`, and of the requests before it. */
   #totals: UsageTotals;
   #repeats: Repeats;
-  /** All events, as long as somebody uses them. */
-  #whole: WeakRef<Event[]> | null = null;
+  /** All events, from when they are asked for until the next message of the user. */
+  #whole: Event[] | null = null;
   /** Null: not asked for yet. */
   #files: Map<string, string | null> | null = null;
   /** The ids of all calls; null: not asked for yet. */
@@ -151,11 +151,10 @@ class LiveRecorder implements Recorder {
 
   events(): readonly Event[] {
     if (this.#leftOutTo === 0) return this.#events;
-    const known = this.#whole?.deref();
-    if (known) return known;
+    if (this.#whole) return this.#whole;
     const whole = [...this.#earlier()];
     for (const event of this.#events) if (event.seq > this.#leftOutTo) whole.push(event);
-    this.#whole = new WeakRef(whole);
+    this.#whole = whole;
     return whole;
   }
 
@@ -276,7 +275,8 @@ class LiveRecorder implements Recorder {
 
   #add(event: Event): void {
     this.#events.push(event);
-    this.#whole?.deref()?.push(event);
+    if (event.kind === 'user') this.#whole = null;
+    this.#whole?.push(event);
     this.#projection.add(event);
     if (this.#files) noteFiles(this.#files, event);
     if (this.#callIds && event.kind === 'tool_call') this.#callIds.add(callId(event) ?? '');
