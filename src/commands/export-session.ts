@@ -1,5 +1,5 @@
 import { largestOf } from '../kernel/core/lists.js';
-import { writeFileSync } from 'node:fs';
+import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { extname, resolve } from 'node:path';
 import { type Event, knownEvent } from '../kernel/core/event.js';
 import { project } from '../kernel/core/projection.js';
@@ -11,9 +11,18 @@ import { provided } from '../app/features.js';
 import { otherPrograms, type WrittenSession } from '../kernel/console/other-programs-port.js';
 import { CliError, type CommandLine, exit, type Repl, type CommandHandler } from '../kernel/console/command.js';
 import { localTime } from '../kernel/console/line-output.js';
-import { entriesOf, type ExportEntry, resultTitle } from '../ui/export-entries.js';
-import { attachedBlobs, type ExportedSession, findSession, toJsonl } from '../kernel/console/stored-session.js';
-import { toHtml as sessionPage } from '../ui/export-html.js';
+import { createEntryReader, type ExportEntry, resultTitle } from '../ui/export-entries.js';
+import {
+  attachedBlobs,
+  type ExportedSession,
+  findSession,
+  inOnePage,
+  jsonlOf,
+  type SessionPages,
+  storedPages,
+} from '../kernel/console/stored-session.js';
+import type { SessionRow, Store } from '../kernel/core/store.js';
+import { htmlOf } from '../ui/export-html.js';
 
 interface Options {
   readonly format?: string;
@@ -21,19 +30,22 @@ interface Options {
   readonly redact?: boolean;
 }
 
-const toHtml = async (session: ExportedSession): Promise<string> => await sessionPage(session);
+/** Formats that are written while the session is read, piece by piece. */
+const pieces: Readonly<Record<string, (session: SessionPages) => AsyncIterable<string>>> = {
+  md: (session) => markdownOf(session),
+  jsonl: (session) => jsonlOf(session),
+  html: (session) => htmlOf(session),
+};
 
 /** The exported text, and remarks about it if the format has any. */
 type Written = Pick<WrittenSession, 'text'> & Partial<WrittenSession>;
-type Format = (session: ExportedSession) => Promise<Written>;
 
-const formats: Readonly<Record<string, Format>> = {
-  md: async (session) => ({ text: toMarkdown(session) }),
-  jsonl: async (session) => ({ text: toJsonl(session) }),
-  html: async (session) => ({ text: await toHtml(session) }),
+/** Formats that need the whole session. */
+const wholes: Readonly<Record<string, (session: ExportedSession) => Promise<Written>>> = {
   script: async ({ events }) => ({ text: toScript(events) }),
   ...provided.find(otherPrograms)?.writers,
 };
+const formats: readonly string[] = [...Object.keys(pieces), ...Object.keys(wholes)];
 
 /** `agent sessions export`, and `/export` for the session on the screen. */
 export const exportSession: CommandHandler = {
@@ -41,7 +53,7 @@ export const exportSession: CommandHandler = {
     example: 'agent sessions export 0198 --format html -o session.html',
     options: (command) =>
       command
-        .option('--format <format>', `${Object.keys(formats).join(', ')}; default: what the file's name says, else md`)
+        .option('--format <format>', `${formats.join(', ')}; default: what the file's name says, else md`)
         .option('-o, --output <file>', 'into this file (mode 0600)')
         .option('--no-redact', 'leave keys as they are'),
     run: (line, [id = ''], options: Options) => exportStored(line, id, options),
@@ -50,24 +62,24 @@ export const exportSession: CommandHandler = {
 };
 
 /** Writes to stdout, or into a file (0600) with `-o`. Masks keys unless `--no-redact` is given. */
-async function exportStored({ out, guards, withStore }: CommandLine, id: string, options: Options): Promise<number> {
+async function exportStored(line: CommandLine, id: string, options: Options): Promise<number> {
+  const { out, guards, withStore } = line;
   const name = options.format ?? formatOfFile(options.output) ?? 'md';
-  const format = Object.hasOwn(formats, name) ? formats[name] : undefined;
-  if (!format)
+  if (!formats.includes(name))
     throw new CliError(
       exit.usage,
       `--format: unknown format \`${name}\``,
-      `${didYouMean(name, Object.keys(formats))} Known: ${Object.keys(formats).join(', ')}`.trim(),
+      `${didYouMean(name, formats)} Known: ${formats.join(', ')}`.trim(),
     );
   return await withStore(async ({ store, settings }) => {
     const row = await findSession(store, id);
-    const events = await store.load(row.id);
     const guard = options.redact === false ? null : await guards.export();
-    const session = { row, events, ...(await attachedBlobs(events, store)) };
-    const { text, file, command } = await format(guard === null ? session : redacted(session, guard));
-    if (options.output === undefined) out.data(isLines(name) ? escapedJson(text) : text);
-    else write(resolve(settings.cwd, options.output), text);
-    if (file !== undefined) out.error(`Copy it to ~/${file}; then \`${command}\` resumes it.\n`);
+    const target = openTarget(out, options.output === undefined ? null : resolve(settings.cwd, options.output));
+    const remark = Object.hasOwn(pieces, name)
+      ? await writePieces(target, name, maskedPages(storedPages(store, row), guard))
+      : await writeWhole(target, name, await wholeSession(store, row, guard));
+    target.close();
+    out.error(remark);
     const masked = guard?.count() ?? 0;
     if (masked > 0)
       out.error(
@@ -78,6 +90,53 @@ async function exportStored({ out, guards, withStore }: CommandLine, id: string,
   });
 }
 
+/** A place for an export: standard output or a file. */
+interface Target {
+  write(text: string, isLines: boolean): Promise<void>;
+  close(): void;
+}
+
+function openTarget(out: CommandLine['out'], path: string | null): Target {
+  if (path === null)
+    return {
+      write: async (text, lines) => {
+        out.data(lines ? escapedJson(text) : text);
+        await out.drained();
+      },
+      close: () => undefined,
+    };
+  const file = writing(path, () => openSync(path, 'w', 0o600));
+  return {
+    write: async (text) => {
+      writing(path, () => writeFileSync(file, text));
+    },
+    close: () => {
+      writing(path, () => {
+        closeSync(file);
+      });
+    },
+  };
+}
+
+async function writePieces(target: Target, name: string, session: SessionPages): Promise<string> {
+  for await (const text of pieces[name]?.(session) ?? []) await target.write(text, isLines(name));
+  return '';
+}
+
+async function writeWhole(target: Target, name: string, session: ExportedSession): Promise<string> {
+  const written = await wholes[name]?.(session);
+  await target.write(written?.text ?? '', isLines(name));
+  return written?.file === undefined
+    ? ''
+    : `Copy it to ~/${written.file}; then \`${written.command ?? ''}\` resumes it.\n`;
+}
+
+async function wholeSession(store: Store, row: SessionRow, guard: SecretGuard | null): Promise<ExportedSession> {
+  const events = await store.load(row.id);
+  const session = { row, events, ...(await attachedBlobs(events, store)) };
+  return guard === null ? session : redacted(session, guard);
+}
+
 function isLines(format: string): boolean {
   return !['md', 'html', 'script'].includes(format);
 }
@@ -85,11 +144,19 @@ function isLines(format: string): boolean {
 /** Masks values that look like secrets, also inside JSON. Texts that a provider sealed (`reasoning`) lose only known
  * values: another change would make them worthless. */
 function redacted({ row, events, ...rest }: ExportedSession, guard: SecretGuard): ExportedSession {
-  return {
-    ...rest,
-    row: { ...row, title: row.title === null ? null : guard.text(row.title) },
-    events: events.map((event) => guard.event(event)),
+  return { ...rest, row: maskedRow(row, guard), events: events.map((event) => guard.event(event)) };
+}
+
+function maskedRow(row: SessionRow, guard: SecretGuard): SessionRow {
+  return { ...row, title: row.title === null ? null : guard.text(row.title) };
+}
+
+function maskedPages(session: SessionPages, guard: SecretGuard | null): SessionPages {
+  if (guard === null) return session;
+  const masked = async function* (): AsyncGenerator<readonly Event[]> {
+    for await (const events of session.pages) yield events.map((event) => guard.event(event));
   };
+  return { ...session, row: maskedRow(session.row, guard), pages: masked() };
 }
 
 function formatOfFile(path: string | undefined): string | undefined {
@@ -99,9 +166,10 @@ function formatOfFile(path: string | undefined): string | undefined {
     .replace(/^htm$/, 'html');
 }
 
-function write(path: string, text: string): void {
+/** Throws a `CliError` where the file cannot be written. */
+function writing<T>(path: string, work: () => T): T {
   try {
-    writeFileSync(path, text, { mode: 0o600 });
+    return work();
   } catch (error) {
     throw new CliError(
       exit.failed,
@@ -120,13 +188,14 @@ async function exportShown(argument: string, { screen, sessions, settings, line 
     return;
   }
   const name = argument === '' ? `session-${row.id.slice(0, 13)}.md` : argument;
-  const format = extname(name) === '' ? formats.md : formats[formatOfFile(name) ?? ''];
+  const format = extname(name) === '' ? pieces.md : pieces[formatOfFile(name) ?? ''];
   if (!format) {
     screen.notice('error', `${name} was not written: end the name in .md, .html or .jsonl, by what it is to hold.`);
     return;
   }
   const guard = await line.guards.export();
-  const { text } = await format(redacted({ row, events, ...(await attachedBlobs(events, session)) }, guard));
+  const shown = redacted({ row, events, ...(await attachedBlobs(events, session)) }, guard);
+  const text = await joinChunks(format(inOnePage(shown)));
   try {
     writeFileSync(resolve(settings.cwd, name), text, { mode: 0o600, flag: 'wx' });
   } catch (error) {
@@ -138,6 +207,12 @@ async function exportShown(argument: string, { screen, sessions, settings, line 
   screen.notice('info', `This session is in ${name}.${masked > 0 ? ` ${said}` : ''}`);
 }
 
+async function joinChunks(chunks: AsyncIterable<string>): Promise<string> {
+  let text = '';
+  for await (const chunk of chunks) text += chunk;
+  return text;
+}
+
 function whyNot(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return 'code' in error && error.code === 'EEXIST' ? 'it exists; give another name' : error.message;
@@ -145,7 +220,22 @@ function whyNot(error: unknown): string {
 
 /** Writes a session as Markdown: messages as they are, calls and results in fences, the system prompt folded. Contains
  * no control characters: it may be printed on a terminal. */
-export function toMarkdown({ row, events }: ExportedSession): string {
+export async function* markdownOf({ row, pages }: SessionPages): AsyncGenerator<string> {
+  const reader = createEntryReader();
+  const blocks = (entries: readonly ExportEntry[]): string =>
+    sanitize(entries.map((entry) => `\n${block(entry)}\n`).join(''));
+  let hasBegun = false;
+  for await (const events of pages) {
+    if (!hasBegun) yield markdownStart(row, events);
+    hasBegun = true;
+    yield blocks(reader.add(events));
+  }
+  if (!hasBegun) yield markdownStart(row, []);
+  yield blocks(reader.end());
+}
+
+/** `events`: the first ones. */
+function markdownStart(row: SessionRow, events: readonly Event[]): string {
   const facts = [
     `- session \`${row.id}\``,
     `- directory \`${row.cwd}\``,
@@ -154,7 +244,7 @@ export function toMarkdown({ row, events }: ExportedSession): string {
   ];
   const first = events.find((event) => event.kind === 'user')?.content?.split('\n')[0] ?? row.id;
   const title = (row.title ?? first).slice(0, 120).toWellFormed();
-  return sanitize(`${[`# ${title}`, facts.join('\n'), ...entriesOf(events).map(block)].join('\n\n')}\n`);
+  return sanitize(`# ${title}\n\n${facts.join('\n')}\n`);
 }
 
 function block(entry: ExportEntry): string {

@@ -17,7 +17,14 @@ import type { Endpoint } from '../kernel/providers/catalog.js';
 import { inspectStore } from '../kernel/store/inspect.js';
 import { screenStreams } from '../ui/early-frame.js';
 import type { RootOptions } from '../kernel/console/options.js';
-import { errorsAreTerminal, outputIsTerminal, print, printData, printError } from '../kernel/console/print.js';
+import {
+  errorsAreTerminal,
+  outputIsTerminal,
+  outputTaken,
+  print,
+  printData,
+  printError,
+} from '../kernel/console/print.js';
 import { askHidden, askLine } from '../kernel/console/ask.js';
 import { exportGuard, sessionGuard } from '../kernel/secrets/known-secrets.js';
 import { newestHere, notePlace } from '../app/find-session.js';
@@ -71,6 +78,7 @@ export function createPrinter(): Printer {
   return {
     print,
     data: printData,
+    drained: outputTaken,
     error: printError,
     ask: askLine,
     askHidden,

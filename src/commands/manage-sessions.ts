@@ -29,7 +29,7 @@ import {
   printListing,
   progressOn,
 } from '../kernel/console/line-output.js';
-import { findSession, goToSession } from '../kernel/console/stored-session.js';
+import { findSession, goToSession, type SessionPages, storedPages } from '../kernel/console/stored-session.js';
 import { features, provided } from '../app/features.js';
 import { openSharedRecord } from '../kernel/console/shared-record-port.js';
 
@@ -254,8 +254,8 @@ async function show({ out, models, withStore }: CommandLine, id: string, options
     );
   return await withStore(async ({ store }) => {
     const row = await findSession(store, id);
-    const events = await store.load(row.id);
     if (wire !== undefined) {
+      const events = (await store.history?.recent(row.id))?.events ?? (await store.load(row.id));
       const body = await models.requestBody({
         row,
         events,
@@ -266,21 +266,42 @@ async function show({ out, models, withStore }: CommandLine, id: string, options
       out.data(`${out.isTerminal ? escapedJson(body) : body}\n`);
       return exit.done;
     }
-    const about = [
-      row.id,
-      row.cwd,
-      `${row.provider ?? '?'}/${row.model ?? '?'}`,
-      row.baseUrl ?? '',
-      oneLine(row.title ?? ''),
-    ];
-    printListing(
-      out,
-      options.json,
-      events.map(({ seq, kind, content, data, createdAt }) => ({ seq, kind, content, data, created_at: createdAt })),
-      () => [...columns([about.filter((cell) => cell !== '')]), ...columns(events.map(eventLine))],
-    );
+    const { pages } = storedPages(store, row);
+    for await (const text of options.json ? jsonPieces(pages) : shownPieces(row, pages)) {
+      if (options.json) out.data(out.isTerminal ? escapedJson(text) : text);
+      else out.print(text);
+      await out.drained();
+    }
     return exit.done;
   });
+}
+
+/** Writes the events as one JSON array. */
+async function* jsonPieces(pages: SessionPages['pages']): AsyncGenerator<string> {
+  let before = '[';
+  for await (const events of pages)
+    for (const { seq, kind, content, data, createdAt } of events) {
+      const event = JSON.stringify({ seq, kind, content, data, created_at: createdAt }, null, 2);
+      yield `${before}\n  ${event.replaceAll('\n', '\n  ')}`;
+      before = ',';
+    }
+  yield before === '[' ? '[]\n' : '\n]\n';
+}
+
+async function* shownPieces(row: SessionRow, pages: SessionPages['pages']): AsyncGenerator<string> {
+  const about = [
+    row.id,
+    row.cwd,
+    `${row.provider ?? '?'}/${row.model ?? '?'}`,
+    row.baseUrl ?? '',
+    oneLine(row.title ?? ''),
+  ];
+  const lines = (cells: readonly (readonly string[])[]): string =>
+    columns(cells)
+      .map((line) => `${line}\n`)
+      .join('');
+  yield lines([about.filter((cell) => cell !== '')]);
+  for await (const events of pages) yield lines(events.map(eventLine));
 }
 
 function eventLine(event: Event): readonly string[] {

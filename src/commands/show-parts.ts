@@ -230,7 +230,7 @@ function automaticCompaction(
 /** Says what each way to make the next request shorter would win. */
 async function gainRows(session: Session, window: number | null): Promise<readonly string[]> {
   const omission = await session.omissionPlan();
-  const summary = await session.compactionPlan();
+  const summary = await session.compactionGain();
   const gains = [
     ...(omission
       ? [[`leave out ${counted(omission.seqs.length, 'old tool result')} (\`/compact --results\`)`, omission] as const]
@@ -239,7 +239,7 @@ async function gainRows(session: Session, window: number | null): Promise<readon
       ? [
           [
             `summary of ${counted(summary.messages, 'message')} (\`/compact\`), without its own length`,
-            summary.tokens(summary.text(null)),
+            summary,
           ] as const,
         ]
       : []),

@@ -2,7 +2,14 @@ import { isError, parseEnvelope } from '../kernel/core/envelope.js';
 import { eventSourceText } from '../kernel/core/message-source.js';
 import { newOutput, type CallText } from './calls/call-readings.js';
 import { isGoodResult, shortOutcome } from './calls/call-rows.js';
-import { type AttachmentData, attachmentsOf, type Event, knownEvent, tookMs } from '../kernel/core/event.js';
+import {
+  type AttachmentData,
+  attachmentsOf,
+  type Event,
+  knownEvent,
+  tookMs,
+  type ToolResultData,
+} from '../kernel/core/event.js';
 
 /** A session in the form people read: messages, and calls with their results. */
 export type ExportEntry =
@@ -65,36 +72,122 @@ export interface CallResult {
   readonly attachments?: readonly AttachmentData[];
 }
 
+/** A call waits so many events for its result; then it is given without. */
+const longestWait = 1000;
+
+interface Slot {
+  entry: ExportEntry;
+  isOpen: boolean;
+  readonly at: number;
+}
+
+/** Makes entries of events that come in pieces: a call is given once its result is there, and what follows it then. */
+export interface EntryReader {
+  add(events: readonly Event[]): readonly ExportEntry[];
+  /** The entries that are left. */
+  end(): readonly ExportEntry[];
+}
+
+export function createEntryReader(longest = longestWait): EntryReader {
+  return new PairingReader(longest);
+}
+
+class PairingReader implements EntryReader {
+  readonly #longest: number;
+  readonly #slots: Slot[] = [];
+  readonly #open = new Map<string, Slot>();
+  readonly #calls = new Map<string, CallText>();
+  /** Calls that were given without a result. */
+  readonly #given = new Set<string>();
+  #count = 0;
+
+  constructor(longest: number) {
+    this.#longest = longest;
+  }
+
+  add(events: readonly Event[]): readonly ExportEntry[] {
+    for (const event of events) this.#add(event);
+    return this.#take(({ isOpen, at }) => !isOpen || this.#count - at > this.#longest);
+  }
+
+  end(): readonly ExportEntry[] {
+    return this.#take(() => true);
+  }
+
+  #add(raw: Event): void {
+    this.#count += 1;
+    const event = knownEvent(raw);
+    if (event?.kind === 'approval') {
+      const { tool_call_id: id, decision, by, reasons } = event.data;
+      this.#change(id, { decision: `${decision} (${by}): ${reasons.join('; ')}` });
+    } else if (event?.kind === 'tool_result') {
+      const { tool_call_id: id, name } = event.data;
+      const call = this.#calls.get(id) ?? { name, arguments: '' };
+      this.#result(id, raw, resultOf(event.content, event.data, call));
+    } else {
+      const entry = entryOf(raw);
+      if (entry === null) return;
+      const slot = { entry, isOpen: event?.kind === 'tool_call', at: this.#count };
+      this.#slots.push(slot);
+      if (event?.kind !== 'tool_call') return;
+      this.#open.set(event.data.id, slot);
+      this.#calls.set(event.data.id, event.data.function);
+    }
+  }
+
+  #change(id: string, more: Partial<Extract<ExportEntry, { type: 'call' }>>): Slot | null {
+    const slot = this.#open.get(id);
+    if (slot?.entry.type !== 'call') return null;
+    slot.entry = { ...slot.entry, ...more };
+    return slot;
+  }
+
+  #result(id: string, { seq, createdAt: at, kind }: Event, result: CallResult): void {
+    const slot = this.#change(id, { result });
+    if (slot) slot.isOpen = false;
+    else if (this.#given.has(id))
+      this.#slots.push({
+        entry: { type: 'event', seq, at, kind, text: result.summary },
+        isOpen: false,
+        at: this.#count,
+      });
+    this.#open.delete(id);
+    this.#calls.delete(id);
+  }
+
+  #take(isReady: (slot: Slot) => boolean): readonly ExportEntry[] {
+    const until = this.#slots.findIndex((slot) => !isReady(slot));
+    const taken = this.#slots.splice(0, until < 0 ? this.#slots.length : until);
+    const left = new Set(taken.filter(({ isOpen }) => isOpen));
+    for (const [id, slot] of left.size > 0 ? this.#open : []) {
+      if (!left.has(slot)) continue;
+      this.#open.delete(id);
+      this.#calls.delete(id);
+      this.#given.add(id);
+    }
+    return taken.map(({ entry }) => entry);
+  }
+}
+
 /** Returns the entries in order, without requests, starts and the catalogue of tools. */
 export function entriesOf(events: readonly Event[]): readonly ExportEntry[] {
-  const results = new Map<string, CallResult>();
-  const calls = new Map<string, CallText>();
-  const decisions = new Map<string, string>();
-  for (const raw of events) {
-    const event = knownEvent(raw);
-    if (event?.kind === 'approval')
-      decisions.set(
-        event.data.tool_call_id,
-        `${event.data.decision} (${event.data.by}): ${event.data.reasons.join('; ')}`,
-      );
-    if (event?.kind === 'tool_call') calls.set(event.data.id, event.data.function);
-    if (event?.kind !== 'tool_result') continue;
-    const { data } = event;
-    const call = calls.get(data.tool_call_id) ?? { name: data.name, arguments: '' };
-    const output = shownOutput(data.output);
-    results.set(data.tool_call_id, {
-      success: data.success,
-      isGood: isGoodResult(data),
-      summary: event.content,
-      outcome: shortOutcome({ summary: event.content, result: data }, call),
-      newOutput: data.success ? newOutput(call, output) : output,
-      output,
-      durationMs: tookMs(data),
-      diff: data.diff ?? null,
-      ...attached(data),
-    });
-  }
-  return events.flatMap((event) => entryOf(event, results, decisions) ?? []);
+  const reader = createEntryReader(Number.POSITIVE_INFINITY);
+  return [...reader.add(events), ...reader.end()];
+}
+
+function resultOf(summary: string, data: ToolResultData, call: CallText): CallResult {
+  const output = shownOutput(data.output);
+  return {
+    success: data.success,
+    isGood: isGoodResult(data),
+    summary,
+    outcome: shortOutcome({ summary, result: data }, call),
+    newOutput: data.success ? newOutput(call, output) : output,
+    output,
+    durationMs: tookMs(data),
+    diff: data.diff ?? null,
+    ...attached(data),
+  };
 }
 
 /** `34 ms`; '' where nobody has said so. */
@@ -125,11 +218,7 @@ function attached(data: unknown): { readonly attachments?: readonly AttachmentDa
   return attachments.length === 0 ? {} : { attachments };
 }
 
-function entryOf(
-  raw: Event,
-  results: ReadonlyMap<string, CallResult>,
-  decisions: ReadonlyMap<string, string>,
-): ExportEntry | null {
+function entryOf(raw: Event): ExportEntry | null {
   const event = knownEvent(raw);
   const at = raw.createdAt;
   const { seq } = raw;
@@ -144,7 +233,7 @@ function entryOf(
     case 'assistant':
       return event.content === '' ? null : { type: 'assistant', seq, at, text: event.content };
     case 'tool_call': {
-      const { id, function: call } = event.data;
+      const { function: call } = event.data;
       return {
         type: 'call',
         seq,
@@ -152,8 +241,8 @@ function entryOf(
         tool: call.name,
         summary: event.content,
         arguments: call.arguments,
-        result: results.get(id) ?? null,
-        decision: decisions.get(id) ?? null,
+        result: null,
+        decision: null,
       };
     }
     case 'compaction': {

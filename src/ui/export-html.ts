@@ -1,20 +1,20 @@
 import { parseJson } from '../kernel/core/json.js';
 import { Marked } from 'marked';
-import type { AttachmentData } from '../kernel/core/event.js';
+import type { AttachmentData, Event } from '../kernel/core/event.js';
 import { isRecord } from '../kernel/core/json.js';
-import type { Blob } from '../kernel/core/store.js';
+import type { SessionRow } from '../kernel/core/store.js';
+
 import { type CallBlock, type CallReading, readCall } from './calls/call-readings.js';
 import { changedParts, type DiffLine, editedLines, placesOf, type TextPart } from './diff-lines.js';
 import { loadHtmlHighlight } from './markdown/highlight.js';
 import { localTime, oneLine } from '../kernel/console/line-output.js';
 import { escaped, findScript, pageStyle, policyHash, visible } from '../kernel/console/page-look.js';
-import { type CallResult, entriesOf, type ExportEntry, tookText } from './export-entries.js';
-import type { ExportedSession } from '../kernel/console/stored-session.js';
+import { type CallResult, createEntryReader, entriesOf, type ExportEntry, tookText } from './export-entries.js';
+import type { SessionPages } from '../kernel/console/stored-session.js';
 
 const policy =
   `default-src 'none'; style-src ${policyHash(pageStyle)}; script-src ${policyHash(findScript)}; ` +
-  "form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
-const picturePolicy = `${policy}; img-src data:`;
+  "form-action 'none'; base-uri 'none'; frame-ancestors 'none'; img-src data:";
 
 /** Marks up a text: Markdown as HTML, code in colours. */
 export interface Markup {
@@ -26,33 +26,69 @@ export interface Markup {
 
 /** Writes a session as one self-contained page: its images are in it, nothing comes from the network, and no script
  * runs but the one for searching: the policy of the page forbids everything else. Recorded text is escaped. */
-export async function toHtml({ row, events, blobs = [] }: ExportedSession): Promise<string> {
-  const entries = entriesOf(events);
-  const calls = entries.filter((entry) => entry.type === 'call');
-  const failed = calls.filter((entry) => entry.result?.success === false).length;
-  const [first] = entries.flatMap((entry) => (entry.type === 'user' ? entry.text : []));
+export async function* htmlOf({ row, pages, blob }: SessionPages): AsyncGenerator<string> {
+  const reader = createEntryReader();
+  const stored = new Map<string, Uint8Array>();
+  const markup = await markupFor(stored);
+  const counts = { calls: 0, failed: 0 };
+  const blocks = async (entries: readonly ExportEntry[]): Promise<string> => {
+    let text = '';
+    for (const entry of entries) {
+      if (entry.type === 'call') counts.calls += 1;
+      if (entry.type === 'call' && entry.result?.success === false) counts.failed += 1;
+      await readFiles(entry, stored, blob);
+      text += `${entryBlock(entry, markup)}\n`;
+      stored.clear();
+    }
+    return text;
+  };
+  let hasBegun = false;
+  for await (const events of pages) {
+    if (!hasBegun) yield pageStart(row, events);
+    hasBegun = true;
+    yield await blocks(reader.add(events));
+  }
+  if (!hasBegun) yield pageStart(row, []);
+  yield await blocks(reader.end());
+  yield `</div><p>${counts.calls} tool call${counts.calls === 1 ? '' : 's'}, ${counts.failed} failed</p></main><script>${findScript}</script></body></html>\n`;
+}
+
+/** Reads the images and documents of an entry. */
+async function readFiles(
+  entry: ExportEntry,
+  stored: Map<string, Uint8Array>,
+  blob: SessionPages['blob'],
+): Promise<void> {
+  const own = 'attachments' in entry ? (entry.attachments ?? []) : [];
+  const ofResult = entry.type === 'call' ? (entry.result?.attachments ?? []) : [];
+  for (const { sha256 } of [...own, ...ofResult]) {
+    const bytes = await blob(sha256);
+    if (bytes !== null) stored.set(sha256, bytes);
+  }
+}
+
+/** `events`: the first ones. */
+function pageStart(row: SessionRow, events: readonly Event[]): string {
+  const [first] = entriesOf(events).flatMap((entry) => (entry.type === 'user' ? entry.text : []));
   const title = escaped(oneLine(row.title ?? first ?? row.id, 100));
-  const markup = await markupFor(blobs);
-  const allowed = blobs.length > 0 ? picturePolicy : policy;
   const model = `${row.provider ?? '?'}/${row.model ?? '?'}`;
   const facts = `${escaped(model)} · ${localTime(row.createdAt)} – ${localTime(row.updatedAt)}`;
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="${allowed}">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
 <title>${title}</title><style>${pageStyle}</style></head>
 <body><main><header><h1>${title}</h1>
-<p>${facts} · ${calls.length} tool call${calls.length === 1 ? '' : 's'}, ${failed} failed</p>
+<p>${facts}</p>
 <p><code>${escaped(row.cwd)}</code> · <code>${escaped(row.id)}</code></p></header>
 <div class="tools"><input id="find" type="search" placeholder="Find in this session ( / )" aria-label="Find">
 <output id="count"></output>
 <button id="unfold" type="button">Unfold all</button><button id="fold" type="button">Fold all</button></div>
 <div id="entries">
-${entries.map((entry) => entryBlock(entry, markup)).join('\n')}
-</div></main><script>${findScript}</script></body></html>
 `;
 }
 
-export async function markupFor(blobs: readonly Blob[]): Promise<Markup> {
+/** `stored`: the images and documents by their SHA-256 (hex). */
+export async function markupFor(stored: ReadonlyMap<string, Uint8Array>): Promise<Markup> {
   const highlight = await loadHtmlHighlight();
   const code = (text: string, language: string): string => highlight(visible(text), language) ?? escaped(text);
   const marked = new Marked({
@@ -78,7 +114,6 @@ export async function markupFor(blobs: readonly Blob[]): Promise<Markup> {
       },
     },
   });
-  const stored = new Map(blobs.map(({ sha256, bytes }) => [sha256, bytes]));
   const attached: Markup['attached'] = (attachments) =>
     attachments.map((file) => figure(file, stored.get(file.sha256))).join('');
   return {

@@ -6,11 +6,21 @@ import { turnStats } from '../../src/commands/figures.js';
 import { addUp } from '../../src/kernel/store/add-up.js';
 import type { SpendingRow } from '../../src/kernel/core/store.js';
 import { entriesOf } from '../../src/ui/export-entries.js';
-import { entryBlock, markupFor, toHtml } from '../../src/ui/export-html.js';
-import { toMarkdown } from '../../src/commands/export-session.js';
-import { readJsonl, toJsonl } from '../../src/kernel/console/stored-session.js';
+import { entryBlock, htmlOf, markupFor } from '../../src/ui/export-html.js';
+import { markdownOf } from '../../src/commands/export-session.js';
+import { type ExportedSession, inOnePage, jsonlOf, readJsonl } from '../../src/kernel/console/stored-session.js';
 import type { Event } from '../../src/kernel/core/event.js';
 import { event, sessionRow } from '../kernel/store/samples.js';
+
+async function joined(chunks: AsyncIterable<string>): Promise<string> {
+  let text = '';
+  for await (const chunk of chunks) text += chunk;
+  return text;
+}
+
+const toHtml = (given: ExportedSession): Promise<string> => joined(htmlOf(inOnePage(given)));
+const toMarkdown = (given: ExportedSession): Promise<string> => joined(markdownOf(inOnePage(given)));
+const toJsonl = (given: ExportedSession): Promise<string> => joined(jsonlOf(inOnePage(given)));
 
 const nasty = '</pre><script>alert(1)</script>"\'&\u001b[31m\u202e```';
 const events: readonly Event[] = [
@@ -61,7 +71,7 @@ test('an HTML export escapes what is recorded, runs its own script alone and loa
   expect([styles.length, page.match(/<style/g)?.length]).toEqual([1, 1]);
   const hash = (text = ''): string => createHash('sha256').update(text).digest('base64');
   expect(page).toContain(
-    `content="default-src 'none'; style-src 'sha256-${hash(styles[0])}'; script-src 'sha256-${hash(scripts[0])}'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"`,
+    `content="default-src 'none'; style-src 'sha256-${hash(styles[0])}'; script-src 'sha256-${hash(scripts[0])}'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; img-src data:"`,
   );
   expect(page.match(/&lt;script&gt;/g)?.length).toBeGreaterThan(7);
   const kinds = 'details|pre|section|div|code|h2|p|i|span|table|ul|li|blockquote';
@@ -203,34 +213,34 @@ test('a compaction is rendered, and a note for the model is one row', async () =
   const page = await toHtml({ ...session, events });
   expect(page).toMatch(/<details open><summary>A summary replaces events 2 to 7<\/summary>[^]*<h3>Goal<\/h3>/);
   expect(page).toContain('<summary>Told the model: the user undid a change.</summary>');
-  expect(toMarkdown({ ...session, events })).toContain('*A summary of events 2 to 7:*\n\n> ## Goal\n> \n> Fix');
+  expect(await toMarkdown({ ...session, events })).toContain('*A summary of events 2 to 7:*\n\n> ## Goal\n> \n> Fix');
 });
 
-test('a Markdown export keeps recorded text in fences longer than its own, without control characters', () => {
-  const text = toMarkdown(session);
+test('a Markdown export keeps recorded text in fences longer than its own, without control characters', async () => {
+  const text = await toMarkdown(session);
   expect(text.match(/[\u001b\u202e]/g)).toBeNull();
   const fences = text.split('\n').filter((line) => /^`{4,}(json|diff)?$/.test(line));
   expect(fences).toEqual(['````', '````', '````json', '````', '````diff', '````']);
   expect(text).toContain('**bash** ✔');
 });
 
-test('JSON Lines come back as they were', () => {
-  expect(readJsonl(toJsonl(session))).toEqual(session);
+test('JSON Lines come back as they were', async () => {
+  expect(readJsonl(await toJsonl(session))).toEqual(session);
 });
+
+const head = await toJsonl({ ...session, events: [] });
+const whole = await toJsonl(session);
 
 test.each([
   ['', 'the file is empty'],
   ['{"type":"event"}\n', 'line 1 is not the head of an exported session'],
   ['nonsense\n', 'line 1 is not a JSON object'],
+  [`${head}{"type":"event","seq":0,"kind":"user","created_at":1}\n`, 'line 2: `seq` must be a whole number above 0'],
   [
-    `${toJsonl({ ...session, events: [] })}{"type":"event","seq":0,"kind":"user","created_at":1}\n`,
-    'line 2: `seq` must be a whole number above 0',
-  ],
-  [
-    `${toJsonl({ ...session, events: [] })}{"type":"event","seq":1,"kind":"user","content":5,"created_at":1}\n`,
+    `${head}{"type":"event","seq":1,"kind":"user","content":5,"created_at":1}\n`,
     'line 2: `content` must be a string or null',
   ],
-  [toJsonl(session).replace('"version":1', '"version":9'), 'line 1: version 9 is not known here'],
+  [whole.replace('"version":1', '"version":9'), 'line 1: version 9 is not known here'],
 ])('a file that is not an export is refused with its line (%#)', (text, message) => {
   expect(() => readJsonl(text)).toThrow(message);
 });
@@ -337,7 +347,7 @@ test('statistics tell turns with tools from those without, and count depth, days
 test('a call without a result failed where the session is over, and may still run where it goes on', async () => {
   const [entry] = entriesOf(events.slice(3, 4));
   if (entry === undefined) throw new Error('the call is not an entry');
-  const markup = await markupFor([]);
+  const markup = await markupFor(new Map());
   expect(entryBlock(entry, markup)).toContain('<span class="state failed">no result</span>');
   expect(entryBlock(entry, markup, true)).toContain('<span class="state">no result yet</span>');
 });

@@ -76,6 +76,7 @@ export async function lineRig(answers: readonly string[] = [], at: LinePlace = n
         data: (text) => {
           said.out += text;
         },
+        drained: () => Promise.resolve(),
         error: (text) => {
           said.err += text;
         },

@@ -167,7 +167,7 @@ const following = `<pre id="output"></pre><div id="live"></div><div id="asks" ar
 export async function sessionPage({ row, events, blobs = [] }: ExportedSession, from: number | null): Promise<string> {
   const all = entriesOf(events);
   const { start, entries } = shownOf(all, from);
-  const markup = await markupFor(blobs);
+  const markup = await markupFor(new Map(blobs.map(({ sha256, bytes }) => [sha256, bytes])));
   const title = titleOf(row, events);
   const earlier = all[Math.max(0, start - mostEntries)]?.seq ?? 1;
   const before = start === 0 ? '' : `<p class="note"><a href="?from=${earlier}">${start} earlier entries</a></p>`;
@@ -195,7 +195,7 @@ export async function entryParts(
   blobs: readonly Blob[],
 ): Promise<readonly { readonly seq: number; readonly html: string; readonly ref?: string }[]> {
   const entries = entriesOf(events);
-  const markup = await markupFor(blobs);
+  const markup = await markupFor(new Map(blobs.map(({ sha256, bytes }) => [sha256, bytes])));
   const refs = new Map(events.flatMap((event) => refOf(event) ?? []));
   return entries.map((entry) => {
     const ref = refs.get(entry.seq);

@@ -2,7 +2,13 @@ import { smallestOf } from '../core/lists.js';
 import { clampText, isError, parseEnvelope } from '../core/envelope.js';
 import { type CompactionData, countingEvents, type Event, knownEvent, type KnownEvent } from '../core/event.js';
 import { eventMarker, lineReader } from '../core/model-output.js';
-import { type AssistantMessage, type Conversation, type Message, project } from '../core/projection.js';
+import {
+  type AssistantMessage,
+  type Conversation,
+  createProjection,
+  type Message,
+  project,
+} from '../core/projection.js';
 import { utf8Bytes, withoutEnd } from '../core/text.js';
 import { todoLines, todoOf } from '../core/projection.js';
 import type { Fault } from '../core/provider.js';
@@ -49,12 +55,33 @@ export function planFor(
   d: Pick<TurnDeps, 'record' | 'model' | 'models' | 'limits'>,
   { trigger, windowTokens }: Pick<CompactionOptions, 'trigger' | 'windowTokens'>,
 ): CompactionPlan | null {
+  return planCompaction(d.record.events(), limitsOf(d, trigger, windowTokens));
+}
+
+function limitsOf(
+  d: Pick<TurnDeps, 'model' | 'models' | 'limits'>,
+  trigger: CompactionOptions['trigger'],
+  windowTokens?: number,
+): CompactionLimits {
   const window = windowOf(d, windowTokens);
-  return planCompaction(d.record.events(), {
-    keepTokens: keptTokens(d, trigger, window),
-    keepLast: trigger !== 'manual',
-    windowTokens: window,
-  });
+  return { keepTokens: keptTokens(d, trigger, window), keepLast: trigger !== 'manual', windowTokens: window };
+}
+
+/** The change by a compaction, without the length of its summary. */
+export interface CompactionGain extends TokenChange {
+  readonly messages: number;
+}
+
+/** Estimates what `/compact` would win; null where there is nothing to compact. Reads no event that is not in memory: an
+ * earlier compaction has what it took from them, and the next one has it again. */
+export function gainFor(d: Pick<TurnDeps, 'record' | 'model' | 'models' | 'limits'>): CompactionGain | null {
+  const events = d.record.recent();
+  const plan = planCompaction(events, limitsOf(d, 'manual'));
+  if (plan === null) return null;
+  const isWhole = events.length === d.record.lastSeq();
+  const earlier = isWhole ? undefined : countingEvents(events).findLast(({ kind }) => kind === 'compaction');
+  const carried = (earlier?.content ?? '').split(summaryHeading)[0] ?? '';
+  return { messages: plan.messages, ...plan.tokens(carried + plan.text(null)) };
 }
 
 /** Makes room. Where it is enough, the output of old results is left out of requests. Otherwise asks for a summary and
@@ -298,6 +325,7 @@ interface Covered {
   readonly reader: string | null;
 }
 
+const summaryHeading = '## Summary';
 /** Most bytes of one message of the user, and of all of them; less in a small window. */
 const maxMessageBytes = 8192;
 const maxMessagesBytes = 49_152;
@@ -314,7 +342,7 @@ function compactionText(events: readonly Event[], range: Covered, summary: strin
     ['## Files read (event)', ...listFiles(read)],
     ['## Todo list', ...todoLines(todoOf(events.filter(({ seq }) => seq <= toSeq)))],
     ['## Instructions still in force, word for word', ...keptOutputs(events, range)],
-    ['## Summary', summary ?? 'No summary could be made; read the events that matter.'],
+    [summaryHeading, summary ?? 'No summary could be made; read the events that matter.'],
   ];
   const whole = reader === null ? '' : ` The whole text of an event in it can be read with ${reader} path="event:N".`;
   const head = `[The conversation from event ${fromSeq} to ${toSeq} was compacted; the text below replaces it.`;
@@ -326,30 +354,39 @@ function compactionText(events: readonly Event[], range: Covered, summary: strin
 function ownMessages(events: readonly Event[], { covered, windowTokens, reader }: Covered): readonly string[] {
   const roomBytes = Math.min(maxMessagesBytes, windowTokens);
   const longestBytes = Math.min(maxMessageBytes, Math.ceil(roomBytes / 2));
-  const own = covered
-    .flatMap((message) => collectUserMessages(events, message))
-    .map(({ seq, content }) => {
-      const { text } = clampText(content, longestBytes, eventMarker(reader, seq));
-      return `(event ${seq}) ${text}`;
-    });
+  const own = covered.flatMap(messageCollector(events)).map(({ seq, content }) => {
+    const { text } = clampText(content, longestBytes, eventMarker(reader, seq));
+    return `(event ${seq}) ${text}`;
+  });
   let room = roomBytes;
   const start = own.findLastIndex((text) => (room -= utf8Bytes(text)) < 0) + 1;
   return start === 0 ? own : [`(${start} earlier messages are omitted here)`, ...own.slice(start)];
 }
 
-function collectUserMessages(
-  events: readonly Event[],
-  message: Message,
-): readonly { readonly seq: number; readonly content: string }[] {
-  const raw = message.role === 'user' ? events.find((event) => event.seq === message.seq) : undefined;
-  const event = raw ? knownEvent(raw) : null;
-  if (event?.kind === 'user') return event.data?.note === true ? [] : [{ seq: event.seq, content: event.content }];
-  if (event?.kind !== 'compaction') return [];
-  const before = events.filter((item) => item.seq < event.seq);
-  const { from_seq, to_seq } = event.data;
-  return project(before)
-    .messages.filter((item) => item.seq >= from_seq && item.seq <= to_seq)
-    .flatMap((item) => collectUserMessages(before, item));
+interface OwnMessage {
+  readonly seq: number;
+  readonly content: string;
+}
+
+/** Returns a function that gives the user's messages behind a message of the conversation: itself, or all that a
+ * compaction replaced. */
+function messageCollector(events: readonly Event[]): (message: Message) => readonly OwnMessage[] {
+  const bySeq = new Map<number, readonly OwnMessage[]>();
+  const of = (message: Message): readonly OwnMessage[] =>
+    message.role === 'user' ? (bySeq.get(message.seq) ?? []) : [];
+  const projection = createProjection();
+  for (const raw of events) {
+    const event = raw.kind === 'user' || raw.kind === 'compaction' ? knownEvent(raw) : null;
+    if (event?.kind === 'user' && event.data?.note !== true)
+      bySeq.set(event.seq, [{ seq: event.seq, content: event.content }]);
+    if (event?.kind === 'compaction') {
+      const { from_seq: from, to_seq: to } = event.data;
+      const { messages } = projection.conversation();
+      bySeq.set(event.seq, messages.filter(({ seq }) => seq >= from && seq <= to).flatMap(of));
+    }
+    projection.add(raw);
+  }
+  return of;
 }
 
 /** Most bytes of one result that is kept, and of all of them; less in a small window. */

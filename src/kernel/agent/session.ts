@@ -18,7 +18,7 @@ import type {
 import { placeOf, type SessionLog, type SessionRow } from '../core/store.js';
 import { firstLine } from '../core/text.js';
 import type { UsageTotals } from '../core/usage-totals.js';
-import type { Compacted, CompactionPlan } from './compaction.js';
+import type { Compacted, CompactionGain, CompactionPlan } from './compaction.js';
 import { loadCompaction } from './load-compaction.js';
 import { loadTurnScope } from './load-turn-scope.js';
 import type { OmissionPlan } from './omit-results.js';
@@ -97,6 +97,8 @@ export interface Session extends SessionPort {
   compact(focus: string): Promise<Compacted>;
   /** The plan of `compact`; null where there is nothing to compact. */
   compactionPlan(): Promise<CompactionPlan | null>;
+  /** Estimates what `compact` would win, from what is in memory. */
+  compactionGain(): Promise<CompactionGain | null>;
   /** Runs `work` of the user's like a turn: nothing else runs meanwhile, and `interrupt` aborts it. Rejects while a
    * turn runs. */
   workAlone<T>(work: (own: OwnWork) => Promise<T>): Promise<T>;
@@ -548,6 +550,10 @@ class LiveSession implements Session {
 
   async compactionPlan(): Promise<CompactionPlan | null> {
     return (await loadCompaction()).planFor(this.deps(), { trigger: 'manual' });
+  }
+
+  async compactionGain(): Promise<CompactionGain | null> {
+    return (await loadCompaction()).gainFor(this.deps());
   }
 
   price(): Price | null {

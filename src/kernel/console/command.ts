@@ -76,6 +76,8 @@ export interface Printer {
   readonly print: (text: string, options?: { readonly colors: boolean }) => void;
   /** Text that programs read too: byte for byte, except on a terminal. */
   readonly data: (text: string) => void;
+  /** Resolves when the reader has taken everything. */
+  readonly drained: () => Promise<void>;
   readonly error: (text: string) => void;
   /** Asks on standard error and returns the line that was typed. Rejects where `signal` is aborted. */
   readonly ask: (question: string, signal?: AbortSignal) => Promise<string>;

@@ -42,6 +42,18 @@ export function printData(text: string): void {
   process.stdout.write(outputIsTerminal() ? sanitize(text) : text);
 }
 
+/** Resolves when the reader of standard output has taken everything, or is gone. */
+export function outputTaken(): Promise<void> {
+  const { stdout } = process;
+  return new Promise((resolve) => {
+    if (stdout.writableLength === 0 || stdout.destroyed) resolve();
+    else
+      stdout.write('', () => {
+        resolve();
+      });
+  });
+}
+
 /** Standard output for a protocol. Whatever a package prints by itself goes to standard error from now on. */
 export function outputForPrograms(): WritableStream<Uint8Array> {
   globalThis.console = new Console(process.stderr);
@@ -73,14 +85,7 @@ export function openOutput(onClosed: () => void): Output {
     write: (text) => {
       if (!closed) printData(text);
     },
-    drained: () =>
-      new Promise((resolve) => {
-        if (closed || stdout.writableLength === 0) resolve();
-        else
-          stdout.write('', () => {
-            resolve();
-          });
-      }),
+    drained: () => (closed ? Promise.resolve() : outputTaken()),
   };
 }
 

@@ -61,10 +61,62 @@ export async function attachedBlobs(
   return blobs.length === 0 ? {} : { blobs };
 }
 
+/** A session that is read while it is written elsewhere, so that a long one is never whole in memory. */
+export interface SessionPages {
+  readonly row: SessionRow;
+  /** Its events in order. Can be read once. */
+  readonly pages: AsyncIterable<readonly Event[]>;
+  blob(sha256: string): Promise<Uint8Array | null>;
+}
+
+const pageEvents = 200;
+
+/** Returns the pages of a stored session. */
+export function storedPages(store: Pick<SessionLog, 'page' | 'blob'>, row: SessionRow): SessionPages {
+  return { row, pages: readPages(store, row.id), blob: (sha256) => store.blob(sha256) };
+}
+
+async function* readPages(store: Pick<SessionLog, 'page'>, id: string): AsyncGenerator<readonly Event[]> {
+  for (let last = Number.MIN_SAFE_INTEGER; ;) {
+    const page = await store.page(id, last, pageEvents);
+    const end = page.at(-1);
+    if (end === undefined) return;
+    yield page;
+    last = end.seq;
+  }
+}
+
+/** Returns a session that is in memory as one page. */
+export function inOnePage({ row, events, blobs = [] }: ExportedSession): SessionPages {
+  const bytes = new Map(blobs.map((blob) => [blob.sha256, blob.bytes]));
+  return { row, pages: onePage(events), blob: (sha256) => Promise.resolve(bytes.get(sha256) ?? null) };
+}
+
+async function* onePage(events: readonly Event[]): AsyncGenerator<readonly Event[]> {
+  yield events;
+}
+
 /** Writes the canonical form: a line for the session, then one for each event, in order, then its images and documents.
  * `readJsonl` reads it. */
-export function toJsonl({ row, events, blobs = [] }: ExportedSession): string {
-  const head = {
+export async function* jsonlOf({ row, pages, blob }: SessionPages): AsyncGenerator<string> {
+  const hashes = new Set<string>();
+  yield jsonLine(headOf(row));
+  for await (const events of pages) {
+    for (const { data } of events) for (const { sha256 } of attachmentsOf(data)) hashes.add(sha256);
+    yield events.map((event) => jsonLine(lineOf(event))).join('');
+  }
+  for (const sha256 of hashes) {
+    const bytes = await blob(sha256);
+    if (bytes !== null) yield jsonLine({ type: 'blob', sha256, base64: Buffer.from(bytes).toString('base64') });
+  }
+}
+
+function jsonLine(value: unknown): string {
+  return `${JSON.stringify(value)}\n`;
+}
+
+function headOf(row: SessionRow): unknown {
+  return {
     type: 'session',
     format: 'agent-session',
     version: 1,
@@ -80,20 +132,17 @@ export function toJsonl({ row, events, blobs = [] }: ExportedSession): string {
     created_at: row.createdAt,
     updated_at: row.updatedAt,
   };
-  return [
-    head,
-    ...events.map((event) => ({
-      type: 'event',
-      seq: event.seq,
-      kind: event.kind,
-      content: event.content,
-      data: event.data ?? null,
-      created_at: event.createdAt,
-    })),
-    ...blobs.map(({ sha256, bytes }) => ({ type: 'blob', sha256, base64: Buffer.from(bytes).toString('base64') })),
-  ]
-    .map((line) => `${JSON.stringify(line)}\n`)
-    .join('');
+}
+
+function lineOf(event: Event): unknown {
+  return {
+    type: 'event',
+    seq: event.seq,
+    kind: event.kind,
+    content: event.content,
+    data: event.data ?? null,
+    created_at: event.createdAt,
+  };
 }
 
 /** Reads a session. Throws an Error that names the line and its problem. Skips lines of unknown types. */
