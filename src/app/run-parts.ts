@@ -123,13 +123,8 @@ export class RunParts {
   };
 
   /** Expands the sub-agents that a message names. */
-  readonly mentions: Expand = async (message) => {
-    for (const { mentions } of this.#parts) {
-      const expanded = mentions ? await mentions(message) : null;
-      if (expanded !== null) return expanded;
-    }
-    return null;
-  };
+  readonly mentions: Expand = async (message) =>
+    (await this.#parts.find((part) => part.mentions)?.mentions?.(message)) ?? null;
 
   /** Returns how many commands run in the background. */
   running(): number {

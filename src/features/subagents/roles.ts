@@ -214,8 +214,7 @@ function limitsOf(fields: FrontMatter['fields']): RoleLimits {
   const field = (...keys: readonly string[]): string => keys.map((key) => fields.get(key)?.trim()).find(Boolean) ?? '';
   const { tools, withoutTools, model, inheritsModel, effort } = readWorkFields(fields);
   return {
-    ...{ tools, withoutTools, effort },
-    model: model === null ? null : oneLine(model, 100),
+    ...{ tools, withoutTools, model, effort },
     ...(inheritsModel ? { inheritsModel } : {}),
     maxTurns: turnsOf(field('maxTurns', 'max-turns', 'max_turns')),
     skills: listOf(field('skills')),

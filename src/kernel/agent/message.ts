@@ -129,7 +129,7 @@ export async function recordDelivered(
     d.emit({ type: 'notice', level: 'warn', code: 'agent_task', message });
   };
   if (typeof named === 'string') {
-    warn(named.replace(/^The message was not sent: /, 'No sub-agent was started: '));
+    warn(named);
     return;
   }
   const ran = await runCalls(d, named, signal);

@@ -411,10 +411,13 @@ class LiveSession implements Session {
     return null;
   }
 
+  #hasTurnModel(): boolean {
+    return Boolean(this.#scope?.ownModel());
+  }
+
   /** The model of a turn goes before that of plan mode: the user has chosen the command. */
   #mayUsePlan(): boolean {
-    const hasOwn = (this.#scope?.ownModel() ?? null) !== null;
-    return !this.#planFailed && !hasOwn && this.#options.models.planning?.() === true;
+    return !this.#planFailed && !this.#hasTurnModel() && this.#options.models.planning?.() === true;
   }
 
   async #followPlanMode(): Promise<boolean> {
@@ -650,7 +653,7 @@ class LiveSession implements Session {
       askAgent: (question, aborted) => this.#askAgent(question, aborted),
       model: () => this.#plan ?? this.#scope?.model(this.#model) ?? this.#model,
       ownModel: () => this.#scope?.ownModel() ?? this.#own ?? this.ownRef(),
-      hasTurnModel: () => (this.#scope?.ownModel() ?? null) !== null,
+      hasTurnModel: () => this.#hasTurnModel(),
       turnSettings: this.#turnSettings,
       unknownWindows: this.#unknownWindows,
       followPlanMode: () => this.#followPlanMode(),

@@ -19,7 +19,7 @@ export interface WorkFields extends ToolChoice {
 /** The spellings of a field. Sources: code.claude.com/docs/en/skills and /sub-agents, opencode.ai/docs/agents and
  * /commands, developers.openai.com/codex/subagents, and files of public repositories, read 2026-11. */
 export const workSpellings = {
-  effort: ['effort', 'reasoning_effort', 'reasoning-effort', 'reasoningEffort', 'model_reasoning_effort', 'variant'],
+  effort: ['effort', 'reasoning_effort', 'reasoningEffort', 'model_reasoning_effort', 'variant'],
   withoutTools: ['disallowedTools', 'disallowed-tools', 'disallowed_tools', 'excludeTools'],
   allowedTools: ['allowed-tools', 'allowedTools', 'allowed_tools'],
 } as const;
@@ -40,7 +40,7 @@ export function readWorkFields(fields: Fields): WorkFields {
   const written = fields.get('tools') ?? '*';
   const denied = [...listedTools(without.value), ...(map?.denied ?? [])];
   return {
-    model: isOwnModel(name) ? null : oneLine(name, 200),
+    model: isOwnModel(name) ? null : oneLine(name, 100),
     inheritsModel: name === 'inherit',
     effort: effortOf(effort.value) ?? ofModel,
     tools: map === null ? offeredNames(written) : map.allowed,
