@@ -18,7 +18,7 @@ import {
   findSession,
   inOnePage,
   jsonlOf,
-  type SessionPages,
+  type PagedSession,
   storedPages,
 } from '../kernel/console/stored-session.js';
 import type { SessionRow, Store } from '../kernel/core/store.js';
@@ -31,7 +31,7 @@ interface Options {
 }
 
 /** Formats that are written while the session is read, piece by piece. */
-const pieces: Readonly<Record<string, (session: SessionPages) => AsyncIterable<string>>> = {
+const pieces: Readonly<Record<string, (session: PagedSession) => AsyncIterable<string>>> = {
   md: (session) => markdownOf(session),
   jsonl: (session) => jsonlOf(session),
   html: (session) => htmlOf(session),
@@ -118,7 +118,7 @@ function openTarget(out: CommandLine['out'], path: string | null): Target {
   };
 }
 
-async function writePieces(target: Target, name: string, session: SessionPages): Promise<string> {
+async function writePieces(target: Target, name: string, session: PagedSession): Promise<string> {
   for await (const text of pieces[name]?.(session) ?? []) await target.write(text, isLines(name));
   return '';
 }
@@ -151,7 +151,7 @@ function maskedRow(row: SessionRow, guard: SecretGuard): SessionRow {
   return { ...row, title: row.title === null ? null : guard.text(row.title) };
 }
 
-function maskedPages(session: SessionPages, guard: SecretGuard | null): SessionPages {
+function maskedPages(session: PagedSession, guard: SecretGuard | null): PagedSession {
   if (guard === null) return session;
   const masked = async function* (): AsyncGenerator<readonly Event[]> {
     for await (const events of session.pages) yield events.map((event) => guard.event(event));
@@ -220,7 +220,7 @@ function whyNot(error: unknown): string {
 
 /** Writes a session as Markdown: messages as they are, calls and results in fences, the system prompt folded. Contains
  * no control characters: it may be printed on a terminal. */
-export async function* markdownOf({ row, pages }: SessionPages): AsyncGenerator<string> {
+export async function* markdownOf({ row, pages }: PagedSession): AsyncGenerator<string> {
   const reader = createEntryReader();
   const blocks = (entries: readonly ExportEntry[]): string =>
     sanitize(entries.map((entry) => `\n${block(entry)}\n`).join(''));

@@ -29,7 +29,7 @@ import {
   printListing,
   progressOn,
 } from '../kernel/console/line-output.js';
-import { findSession, goToSession, type SessionPages, storedPages } from '../kernel/console/stored-session.js';
+import { findSession, goToSession, type PagedSession, storedPages } from '../kernel/console/stored-session.js';
 import { features, provided } from '../app/features.js';
 import { openSharedRecord } from '../kernel/console/shared-record-port.js';
 
@@ -277,7 +277,7 @@ async function show({ out, models, withStore }: CommandLine, id: string, options
 }
 
 /** Writes the events as one JSON array. */
-async function* jsonPieces(pages: SessionPages['pages']): AsyncGenerator<string> {
+async function* jsonPieces(pages: PagedSession['pages']): AsyncGenerator<string> {
   let before = '[';
   for await (const events of pages)
     for (const { seq, kind, content, data, createdAt } of events) {
@@ -288,7 +288,7 @@ async function* jsonPieces(pages: SessionPages['pages']): AsyncGenerator<string>
   yield before === '[' ? '[]\n' : '\n]\n';
 }
 
-async function* shownPieces(row: SessionRow, pages: SessionPages['pages']): AsyncGenerator<string> {
+async function* shownPieces(row: SessionRow, pages: PagedSession['pages']): AsyncGenerator<string> {
   const about = [
     row.id,
     row.cwd,

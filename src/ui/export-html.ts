@@ -10,7 +10,7 @@ import { loadHtmlHighlight } from './markdown/highlight.js';
 import { localTime, oneLine } from '../kernel/console/line-output.js';
 import { escaped, findScript, pageStyle, policyHash, visible } from '../kernel/console/page-look.js';
 import { type CallResult, createEntryReader, entriesOf, type ExportEntry, tookText } from './export-entries.js';
-import type { SessionPages } from '../kernel/console/stored-session.js';
+import type { PagedSession } from '../kernel/console/stored-session.js';
 
 const policy =
   `default-src 'none'; style-src ${policyHash(pageStyle)}; script-src ${policyHash(findScript)}; ` +
@@ -26,7 +26,7 @@ export interface Markup {
 
 /** Writes a session as one self-contained page: its images are in it, nothing comes from the network, and no script
  * runs but the one for searching: the policy of the page forbids everything else. Recorded text is escaped. */
-export async function* htmlOf({ row, pages, blob }: SessionPages): AsyncGenerator<string> {
+export async function* htmlOf({ row, pages, blob }: PagedSession): AsyncGenerator<string> {
   const reader = createEntryReader();
   const stored = new Map<string, Uint8Array>();
   const markup = await markupFor(stored);
@@ -57,7 +57,7 @@ export async function* htmlOf({ row, pages, blob }: SessionPages): AsyncGenerato
 async function readFiles(
   entry: ExportEntry,
   stored: Map<string, Uint8Array>,
-  blob: SessionPages['blob'],
+  blob: PagedSession['blob'],
 ): Promise<void> {
   const own = 'attachments' in entry ? (entry.attachments ?? []) : [];
   const ofResult = entry.type === 'call' ? (entry.result?.attachments ?? []) : [];

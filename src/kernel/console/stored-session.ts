@@ -62,17 +62,17 @@ export async function attachedBlobs(
 }
 
 /** A session that is read while it is written elsewhere, so that a long one is never whole in memory. */
-export interface SessionPages {
+export interface PagedSession {
   readonly row: SessionRow;
   /** Its events in order. Can be read once. */
   readonly pages: AsyncIterable<readonly Event[]>;
-  blob(sha256: string): Promise<Uint8Array | null>;
+  readonly blob: (sha256: string) => Promise<Uint8Array | null>;
 }
 
 const pageEvents = 200;
 
 /** Returns the pages of a stored session. */
-export function storedPages(store: Pick<SessionLog, 'page' | 'blob'>, row: SessionRow): SessionPages {
+export function storedPages(store: Pick<SessionLog, 'page' | 'blob'>, row: SessionRow): PagedSession {
   return { row, pages: readPages(store, row.id), blob: (sha256) => store.blob(sha256) };
 }
 
@@ -87,7 +87,7 @@ async function* readPages(store: Pick<SessionLog, 'page'>, id: string): AsyncGen
 }
 
 /** Returns a session that is in memory as one page. */
-export function inOnePage({ row, events, blobs = [] }: ExportedSession): SessionPages {
+export function inOnePage({ row, events, blobs = [] }: ExportedSession): PagedSession {
   const bytes = new Map(blobs.map((blob) => [blob.sha256, blob.bytes]));
   return { row, pages: onePage(events), blob: (sha256) => Promise.resolve(bytes.get(sha256) ?? null) };
 }
@@ -98,7 +98,7 @@ async function* onePage(events: readonly Event[]): AsyncGenerator<readonly Event
 
 /** Writes the canonical form: a line for the session, then one for each event, in order, then its images and documents.
  * `readJsonl` reads it. */
-export async function* jsonlOf({ row, pages, blob }: SessionPages): AsyncGenerator<string> {
+export async function* jsonlOf({ row, pages, blob }: PagedSession): AsyncGenerator<string> {
   const hashes = new Set<string>();
   yield jsonLine(headOf(row));
   for await (const events of pages) {
