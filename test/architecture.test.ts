@@ -191,6 +191,7 @@ const openers: Readonly<Record<string, string>> = {
   'frontends/repl/user-shell.ts': 'a draft of its own',
   'kernel/secrets/known-secrets.ts': 'a key of its own',
   'app/settings.ts': 'a file or pipe that the user names, cut',
+  'commands/export-session.ts': 'the file of an export, to write to it',
   'kernel/config/trust-file.ts': 'drafts of its own',
   'kernel/console/print.ts': 'the empty device, in the place of a terminal',
   'kernel/tools/page-worker.ts': 'the page that it is given on descriptor 3',

@@ -526,14 +526,14 @@ test('@name has the agent do the task, and the model gets its report with the me
 
 test('@name in a message that is typed while a turn runs has the agent do the task when the message is delivered', async () => {
   const at = withAgent([{ text: 'The word is in a.txt.' }]);
-  const turns = [calls(['bash', { command: 'sleep 1' }]), { text: 'Both done.' }];
+  const turns = [calls(['bash', { command: 'sleep 3' }]), { text: 'Both done.' }];
   const model = script(at, turns);
   await atTerminal(
     at,
     ['-m', model, '--approval', 'never'],
     [
       ['❯', 'go\n'],
-      [/sleep 1/, '@finder where is the word?\n'],
+      [/sleep 3/, '@finder where is the word?\n'],
       ['Both done.', '/exit\n'],
     ],
   );

@@ -20,7 +20,7 @@ import {
   openEvaluation,
   type PlannedRun,
 } from './eval-runs.js';
-import { type CommandEnd, type EvalHost, runTask, withoutUndefined } from './run-task.js';
+import { type CommandEnd, type EvalHost, runTask, withoutUndefined } from './one-run.js';
 import { modelOption, namedModels } from './named-models.js';
 import { reportLines, reportObject, runLine } from './show-run.js';
 import { type EvalTask, readTasks } from './task-file.js';

@@ -208,7 +208,7 @@ export async function openImage(file: string, now: () => number): Promise<Store 
 }
 
 /** Loads what reads tool calls, which no run of a session needs. */
-const loadCalls = () => import('./call-rows.js');
+const loadCalls = () => import('./recorded-calls.js');
 
 const loadTotals = () => import('./totals.js');
 /** Events that are added up in one transaction. */

@@ -1,6 +1,6 @@
 import type { RecordScope, RecordTotals, RequestTotal, TurnTotal } from '../core/store.js';
 import { addCalls, addRequests, addTurns, periodMs } from './add-up.js';
-import { callsBetween } from './call-rows.js';
+import { callsBetween } from './recorded-calls.js';
 import type { Connection } from './connection.js';
 import { countedEvents } from './migrations.js';
 import { spendingRows } from './spending-rows.js';
