@@ -268,7 +268,7 @@ async function show({ out, models, withStore }: CommandLine, id: string, options
     }
     const { pages } = storedPages(store, row);
     for await (const text of options.json ? jsonPieces(pages) : shownPieces(row, pages)) {
-      if (options.json) out.data(out.isTerminal ? escapedJson(text) : text);
+      if (options.json) out.data(escapedJson(text));
       else out.print(text);
       await out.drained();
     }
