@@ -160,7 +160,8 @@ test('a long session that is read from its end gives the same requests as all of
     }),
     { numRuns: propertyRuns(600) },
   );
-  expect(leftOut).toBeGreaterThan(tried / 10);
+  // Among few sessions there may be none that is long enough.
+  if (tried >= 60) expect(leftOut).toBeGreaterThan(tried / 10);
 });
 
 test('after a compaction a session keeps the newest events only, and reads the others when they are asked for', async () => {
