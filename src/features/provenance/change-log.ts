@@ -85,7 +85,7 @@ export class ChangeLog {
       if (earlier === null) break;
       [name, end] = [earlier.path, earlier.until];
     }
-    // What came after the last call that left exactly these contents is not about them.
+    // Later records are about other contents.
     const last = records.findLastIndex(({ after }) => isContent(after, version.sha256));
     return { records: last < 0 ? records : records.slice(0, last + 1), names };
   }

@@ -59,7 +59,7 @@ async function replay(work: Replay, records: readonly FileChangeRecord[]): Promi
 const noAuthor: Author = { kind: 'outside', until: 0, over: null };
 
 class Replay {
-  /** Of the last contents whose lines are known. */
+  /** One author for each line of the last contents whose lines are known. */
   authors: Author[] = [];
   base: BaseContents | null = null;
   readonly #source: HistorySource;
@@ -171,7 +171,7 @@ class Replay {
 
   /** Returns false where the new contents are not known. */
   async #follow(sha256: string, author: Author, at: number, diff: string | null): Promise<boolean> {
-    // What a merge brings in was written elsewhere, which only its contents show.
+    // A merge brings in lines of other authors: its diff does not name them, its contents do.
     const fitting = diff === null || isForeign(author) ? null : this.#fittingSplices(diff);
     const bytes = fitting === null ? await this.#text(sha256) : null;
     if (fitting !== null) this.#apply(fitting, author, null);
@@ -244,7 +244,7 @@ class Replay {
   }
 }
 
-/** Returns true for a change whose lines somebody else may have written before. */
+/** Returns true for a change whose lines another author may have written before. */
 function isForeign(author: Author): boolean {
   return author.kind !== 'call' || author.call.name === 'agent';
 }

@@ -43,13 +43,13 @@ export function followQuestions({
 
 type Answer = Parameters<SessionPort['answer']>[1];
 
-/** Returns the answer to what nobody has answered in time; null for what has all the time. */
+/** Returns the answer to a question that was not answered in time; null for one without a time limit. */
 function lateAnswer(
   event: Extract<AgentEvent, { readonly type: 'approval_requested' | 'form_opened' }>,
   afterMs: number,
 ): { readonly id: string; readonly answer: Answer } | null {
   if (event.type === 'form_opened')
     return event.form.isUntimed ? null : { id: event.id, answer: { answer: 'late', afterMs } };
-  const message = `Nobody has answered within ${afterMs / 1_000} s.`;
+  const message = `It was not answered within ${afterMs / 1_000} s.`;
   return { id: event.question.callId, answer: { answer: 'deny', message } };
 }

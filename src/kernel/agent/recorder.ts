@@ -97,7 +97,7 @@ class LiveRecorder implements Recorder {
   /** Events up to `#leftOutTo` may be missing. */
   #events: Event[] = [];
   #leftOutTo: number;
-  /** Of the events after `#leftOutTo`, and of the requests before it. */
+  /** Sums over all requests, also those of events that are left out. */
   #totals: UsageTotals;
   #repeats: Repeats;
   /** All events, from when they are asked for until the next message of the user. */

@@ -14,7 +14,7 @@ interface HitRow {
   readonly cwd: string;
   readonly title: string | null;
   readonly text: string | null;
-  /** Of a session that was pulled from somebody else. */
+  /** The owner of a session that was pulled from another person. */
   readonly owner?: string | null;
 }
 

@@ -159,7 +159,7 @@ function directoryRules(
     rule('allow file-read* file-write* file-map-executable', [subpath(path)]),
     ...sockets(path),
     rule('deny file-write*', guards.fixed.map(subpath)),
-    // What is held, and the workspace with the folders above it, cannot be moved away with what is guarded in it.
+    // Moving a folder away would take the guarded files in it along.
     rule('deny file-write-unlink', [...guards.held, ...ancestors(path)].map(literal)),
     hidden,
   ];
