@@ -303,7 +303,7 @@ test('agent --bg prints the id of the session, works without a terminal and deni
   const pid = pidOf(at, id);
   const screen = openScreen(at, ['attach', id.slice(0, 13)]);
   await screen.until(/Not removed\./);
-  expect(screen.text()).toMatch(/Nobody has answered within 1 s/);
+  expect(screen.text()).toMatch(/It was not answered within 1 s/);
   expect(existsSync(join(at.work, 'build/x'))).toBe(true);
   screen.type('\x04');
   await screen.exited;
