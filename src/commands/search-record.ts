@@ -6,6 +6,7 @@ import {
   parseSearchLine,
   type SearchFilters,
   type SearchLine,
+  searchedKinds,
 } from '../kernel/core/files/search-filters.js';
 import type { SearchHit, Store } from '../kernel/core/store.js';
 import { didYouMean, spelledLine } from '../kernel/core/text.js';
@@ -337,15 +338,6 @@ async function eventsOf(hit: SearchHit, { store, settings }: Repl): Promise<read
 
 /** The number of events before and after a hit that are shown. */
 const mostAround = 100;
-const shownKinds: ReadonlySet<string> = new Set([
-  'user',
-  'assistant',
-  'tool_call',
-  'tool_result',
-  'shell',
-  'side_question',
-  'limit',
-]);
 
 /** The events around one as lines, and at which of them it begins. */
 function around(events: readonly Event[], seq: number): { readonly lines: readonly string[]; readonly at: number } {
@@ -353,7 +345,7 @@ function around(events: readonly Event[], seq: number): { readonly lines: readon
   const lines: string[] = [];
   let at = 0;
   for (const event of events.slice(Math.max(0, index - mostAround), index + mostAround)) {
-    if (!shownKinds.has(event.kind)) continue;
+    if (!searchedKinds.has(event.kind)) continue;
     if (event.seq === seq) at = lines.length;
     lines.push(`${event.seq === seq ? '▸ ' : ''}#${event.seq} ${event.kind}`);
     addAll(lines, eventText(event).split('\n'));

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
 import { CliError, type CommandHandler, type CommandLine, exit } from '../../kernel/console/command.js';
+import { jsonText } from '../../kernel/console/line-output.js';
 import { findSession } from '../../kernel/console/stored-session.js';
 import {
   type BaseData,
@@ -90,7 +91,7 @@ async function makeTask(line: CommandLine, source: Source, options: Options): Pr
     const { guard } = await line.settings();
     if (patch !== '') writeFileSync(join(out, 'patch.diff'), patch);
     if (reference !== '') writeFileSync(join(out, 'reference.diff'), guard.text(reference));
-    writeFileSync(join(out, 'task.json'), `${JSON.stringify(guard.deep(task), null, 2)}\n`);
+    writeFileSync(join(out, 'task.json'), `${jsonText(guard.deep(task), 2)}\n`);
     for (const sentence of lacks) line.out.error(`agent: ${sentence}\n`);
     line.out.print(`${join(out, 'task.json')}\n`);
     return exit.done;

@@ -1,5 +1,11 @@
 import type { Event } from '../core/event.js';
-import { aboutOf, type Filtered, letsThrough, type SearchFilters } from '../core/files/search-filters.js';
+import {
+  aboutOf,
+  type Filtered,
+  letsThrough,
+  searchedKinds,
+  type SearchFilters,
+} from '../core/files/search-filters.js';
 import { isRecord } from '../core/json.js';
 import type { SearchHit, SessionRow } from '../core/store.js';
 import { dataJson } from './event-rows.js';
@@ -44,16 +50,6 @@ function broughtFrom(events: readonly Event[]): string {
   const data = events.find(({ kind }) => kind === 'import')?.data;
   return isRecord(data) ? String(data['tool']) : 'agent';
 }
-
-const searchedKinds: ReadonlySet<string> = new Set([
-  'user',
-  'assistant',
-  'tool_call',
-  'tool_result',
-  'shell',
-  'side_question',
-  'limit',
-]);
 
 /** Newest first. Calls and results are searched as JSON text. */
 function hitsIn(item: SearchedSession, query: SearchQuery, filters: SearchFilters): readonly SearchHit[] {

@@ -222,3 +222,14 @@ function isOfSession({ session }: SearchFilters, { sessionId, title }: Filtered)
 export function isFiltered(filters: SearchFilters): boolean {
   return JSON.stringify(filters) !== JSON.stringify(noFilters);
 }
+
+/** The kinds of events that have text for a person to search and to read. */
+export const searchedKinds: ReadonlySet<string> = new Set([
+  'user',
+  'assistant',
+  'tool_call',
+  'tool_result',
+  'shell',
+  'side_question',
+  'limit',
+]);
