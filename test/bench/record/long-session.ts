@@ -109,7 +109,8 @@ function onTerminal(place: Place): Promise<Figures> {
       if (found.exchange === 0 && text.includes(place.last)) {
         found.exchange = now - start;
         setTimeout(() => {
-          terminal.write('/context');
+          // A draft of the run before may stand there.
+          terminal.write('\u0015/context');
           setTimeout(() => {
             text = '';
             askedAt = performance.now();
