@@ -8,7 +8,7 @@ import { join } from 'node:path';
  * calls come, typing at 20 to 400 ms a key across each. Counts questions that typing answered and keys that are not in
  * the draft. Ends with 1 where either is not 0. */
 const minutes = Number(process.argv[2] ?? 10);
-const program = join(AGENT_ROOT, 'bin/agent.js');
+const program = process.env['AGENT_PROGRAM'] ?? join(AGENT_ROOT, 'bin/agent.js');
 const words = [
   'why',
   'yesterday',
