@@ -1,8 +1,4 @@
 #!/usr/bin/env node
-import { existsSync } from 'node:fs';
-import * as nodeModule from 'node:module';
-import { fileURLToPath } from 'node:url';
-
 // Process groups, signals and the shell are those of Unix.
 if (process.platform === 'win32') {
   console.error(
@@ -19,13 +15,17 @@ if (major < 20 || major === 21 || (major === 20 && minor < 19) || (major === 22 
 }
 // The cache lies beside the program and is as safe as the program's own files. Node 20 has none.
 if (!process.argv.includes('--ephemeral'))
-  nodeModule.enableCompileCache?.(fileURLToPath(new URL('../dist/compiled', import.meta.url)));
+  process.getBuiltinModule('node:module').enableCompileCache?.(pathOf('../dist/compiled'));
 await import('../dist/main.js').catch((error) => {
-  const isBuilt = existsSync(new URL('../dist/main.js', import.meta.url));
+  const isBuilt = process.getBuiltinModule('node:fs').existsSync(pathOf('../dist/main.js'));
   console.error(
     isBuilt
       ? `agent: the program cannot be loaded: ${String(error).split('\n', 1)[0]}\nStart agent again, or install it anew.`
-      : `agent: the program is not built yet\nRun npm run build in ${fileURLToPath(new URL('..', import.meta.url)).slice(0, -1)}.`,
+      : `agent: the program is not built yet\nRun npm run build in ${pathOf('..').slice(0, -1)}.`,
   );
   process.exit(1);
 });
+
+function pathOf(relative) {
+  return process.getBuiltinModule('node:url').fileURLToPath(new URL(relative, import.meta.url));
+}

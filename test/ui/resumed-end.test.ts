@@ -59,7 +59,7 @@ async function showEarly(
   const firstFrame = paintFirstFrame(input, { write: terminal.write }, { unicode: true });
   const end = await printedEnd(past, facts, { columns, detail: defaultDetail });
   if (!end) throw new Error('nothing is shown');
-  firstFrame.show(openingRows(null, status, facts, { columns, rows }) ?? [], end.lines);
+  firstFrame.show(openingRows(null, status, facts, { columns, rows }) ?? [], { printed: end.lines });
   await terminal.settle();
   return { terminal, opened: { terminal, firstFrame, end, columns, rows, session: createFakeSession(past) } };
 }

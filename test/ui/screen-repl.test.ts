@@ -5,6 +5,8 @@ import type { SlashCommand } from '../../src/kernel/console/slash-command.js';
 import { createEmulator } from './terminal/terminal-emulator.js';
 import { assistant, createFakeSession } from './fake-session.js';
 import { facts, openRepl, shown } from './repl-harness.js';
+import { createTheme } from '../../src/kernel/console/theme.js';
+import { inputTips } from '../../src/ui/components/input-tips.js';
 
 const status = 'asks: dangerous · offline · ~/thing (main)';
 
@@ -52,13 +54,14 @@ test('the screen takes a first frame over without writing it again, and keeps th
 test.each([80, 30])('what an empty session begins with is not written again, at %i columns', async (columns) => {
   const { terminal, firstFrame } = openEarly(columns);
   const greeting = { name: 'agent', line: ' · offline/offline · /help' };
-  firstFrame.show(openingRows(greeting, factsShown, facts, { columns, rows: 24 }) ?? []);
+  const tips = inputTips(createTheme(facts), columns);
+  firstFrame.show(openingRows(greeting, factsShown, facts, { columns, rows: 24 }) ?? [], { tips });
   await terminal.settle();
   const early = [terminal.sent(), shown(terminal), terminal.cursor()];
-  const harness = openRepl({ terminal, firstFrame, greeting, columns });
+  const harness = openRepl({ terminal, firstFrame, greeting, columns, hasTips: true });
   await harness.settle();
   expect([terminal.sent(), shown(terminal), terminal.cursor()]).toEqual(early);
-  expect(shown(terminal).join('\n')).toMatch(/^agent · offline\/offline(?: ·\n| · )\/help\n\nasks: .*\n❯$/s);
+  expect(shown(terminal).join('\n')).toMatch(/^agent · offline\/offline(?: ·\n| · )\/help\n\nasks: .*\n❯ Ask anything/s);
   harness.type('typed');
   await harness.settle();
   expect(shown(terminal).at(-1)).toBe('❯ typed');

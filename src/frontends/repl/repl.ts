@@ -5,6 +5,8 @@ import { loadSettingsCommands } from '../../commands/settings-table.js';
 import { longestTimerMs } from '../../kernel/core/runtime.js';
 import type { SessionPort } from '../../kernel/core/session-port.js';
 import { openingRows } from '../../ui/components/status-line.js';
+import { inputTips } from '../../ui/components/input-tips.js';
+import { createTheme } from '../../kernel/console/theme.js';
 import type { TerminalFacts, ThemeChoice } from '../../kernel/console/theme.js';
 import { emptyView, pastOf } from '../../ui/view.js';
 import type { ReplHandle, ReplOptions } from '../../ui/repl-options.js';
@@ -414,7 +416,8 @@ async function showOpening(
   const { output } = screenStreams();
   if (opening.greeting) {
     const above = openingRows(opening.greeting, status.facts(emptyView), facts, output);
-    if (above) early.show(above);
+    const theme = createTheme(facts);
+    if (above) early.show(above, opening.hasTips ? { tips: inputTips(theme, output.columns) } : {});
     return opening;
   }
   const view = { ...emptyView, ...pastOf(session) };
@@ -423,7 +426,7 @@ async function showOpening(
   const end = await printedEnd(session.recent(), facts, { ...printingOf(settings), columns, bindings });
   const above = openingRows(null, status.facts(view), facts, output, view);
   if (!end || !above || output.columns !== columns) return opening;
-  early.show(above, end.lines, end.sent);
+  early.show(above, { printed: end.lines, sent: end.sent });
   return { ...opening, end };
 }
 

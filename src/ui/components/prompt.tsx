@@ -2,6 +2,7 @@ import type { ReactNode } from 'react';
 import { clusters, fitWidth, textWidth } from '../terminal/rows.js';
 import { displayText, type Editor, isPaste, pasteLabel } from '../editor/editor.js';
 import type { Theme } from '../../kernel/console/theme.js';
+import { inputTips } from './input-tips.js';
 import { Row } from './row.js';
 
 /** The input, and the text before it while the history is searched. */
@@ -26,17 +27,10 @@ export function promptRows(prompt: PromptState, theme: Theme, columns: number, h
   const sign = theme.glyphs.prompt;
   if (prompt.hasTips === true && prompt.editor.text === '')
     return {
-      lines: [theme.paint('prompt', sign) + theme.paint('dim', tips(theme, columns - textWidth(sign)))],
+      lines: [theme.paint('prompt', sign) + inputTips(theme, columns)],
       cursor,
     };
   return { lines: [theme.paint('prompt', sign) + first.slice(sign.length), ...rest], cursor };
-}
-
-/** Returns as much as fits of what can be typed. */
-function tips({ glyphs }: Theme, columns: number): string {
-  const parts = ['Ask anything', '/ commands', '@ files', '! shell', '? keys'];
-  while (parts.length > 1 && textWidth(parts.join(` ${glyphs.dot} `)) >= columns) parts.pop();
-  return fitWidth(parts.join(` ${glyphs.dot} `), Math.max(0, columns - 1));
 }
 
 function searchRow(editor: Editor, searching: string, theme: Theme, columns: number): PromptRows {

@@ -166,12 +166,21 @@ export interface Painted {
   readonly column: number;
 }
 
+/** What the first frame shows besides the rows above its prompt. */
+export interface ShownAround {
+  /** Lines above those rows, printed once. */
+  readonly printed?: readonly string[];
+  /** How these lines are written. */
+  readonly sent?: readonly string[];
+  /** What the empty input says, behind the prompt. */
+  readonly tips?: string;
+}
+
 /** The screen before the rest of the program is loaded, and the keys typed since. */
 export interface FirstFrame {
   readonly painted: Painted;
-  /** Puts rows above the prompt, none of them wider than the terminal, and prints lines above those, once. `sent`: how
-   * these lines are written. */
-  show(above: readonly string[], printed?: readonly string[], sent?: readonly string[]): void;
+  /** Puts rows above the prompt, none of them wider than the terminal. */
+  show(above: readonly string[], more?: ShownAround): void;
   /** Stops collecting keys and returns those typed so far, in order. */
   takeKeys(): readonly (Uint8Array | string)[];
   /** Erases the frame. */
@@ -203,11 +212,12 @@ export function paintFirstFrame(
     get painted() {
       return { printed, lines, column: 2 };
     },
-    show: (above, given = [], sent = given) => {
+    show: (above, { printed: given = [], sent = given, tips = '' } = {}) => {
       const move = top();
       printed = given;
-      lines = [...above, prompt];
-      output.write(move + [...sent, ...lines].map((line) => `\x1b[K${line}`).join('\r\n'));
+      lines = [...above, prompt + tips];
+      const behindPrompt = tips === '' ? '' : '\x1b[3G';
+      output.write(move + [...sent, ...lines].map((line) => `\x1b[K${line}`).join('\r\n') + behindPrompt);
     },
     takeKeys: () => {
       input.off('data', collect);
