@@ -166,13 +166,13 @@ export interface Painted {
   readonly column: number;
 }
 
-/** What the first frame shows besides the rows above its prompt. */
-export interface ShownAround {
+/** The rest of the first frame, besides the rows above its prompt. */
+interface ShownAround {
   /** Lines above those rows, printed once. */
   readonly printed?: readonly string[];
-  /** How these lines are written. */
+  /** The same lines, as they are written. */
   readonly sent?: readonly string[];
-  /** What the empty input says, behind the prompt. */
+  /** Text after the prompt, while nothing is typed. */
   readonly tips?: string;
 }
 
