@@ -21,7 +21,8 @@ export interface Place {
 export function place(files: Readonly<Record<string, string>> = {}): Place {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'agent-e2e-')));
   onTestFinished(() => {
-    rmSync(root, { recursive: true, force: true });
+    // A process that the test ended may still write its last file there.
+    rmSync(root, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
   });
   const home = join(root, 'home');
   const work = join(root, 'work');
