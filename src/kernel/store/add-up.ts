@@ -1,12 +1,5 @@
-import type {
-  CallTotal,
-  RecordedCall,
-  RecordTotals,
-  RequestTotal,
-  SpendingRow,
-  Spent,
-  TurnTotal,
-} from '../core/store.js';
+import type { CallTotal, RecordTotals, RequestTotal, SpendingRow, Spent, TurnTotal } from '../core/store.js';
+import type { CountedCall } from './recorded-calls.js';
 
 /** Days of every time zone begin with such a period. */
 export const periodMs = 900_000;
@@ -21,11 +14,11 @@ function periodOf(unixMs: number): number {
 }
 
 /** Adds up a record that is read whole. `rows` are in the order of `Records.spending`. */
-export function addUp(calls: readonly RecordedCall[], rows: readonly SpendingRow[]): RecordTotals {
+export function addUp(calls: readonly CountedCall[], rows: readonly SpendingRow[]): RecordTotals {
   return { calls: addCalls(calls), requests: addRequests(rows), turns: addTurns(rows) };
 }
 
-export function addCalls(calls: readonly RecordedCall[]): readonly InPeriod<CallTotal>[] {
+export function addCalls(calls: readonly CountedCall[]): readonly InPeriod<CallTotal>[] {
   const totals = new Map<string, InPeriod<CallTotal> & { calls: number; readonly durations: number[] }>();
   for (const { tool, status, createdAt, started, durationMs } of calls) {
     const at = periodOf(createdAt);

@@ -15,8 +15,12 @@ export interface HashedRow {
 
 /** Returns false for a row with a value of another type than the program writes: somebody changed the database. */
 export function hasWrittenTypes({ seq, kind, content, data_json: data, created_at: createdAt }: HashedRow): boolean {
-  const isText = (value: unknown): boolean => value === null || typeof value === 'string';
-  return typeof kind === 'string' && isText(content) && isText(data) && [seq, createdAt].every(Number.isSafeInteger);
+  const isWhole = Number.isSafeInteger(seq) && Number.isSafeInteger(createdAt);
+  return isWhole && typeof kind === 'string' && isText(content) && isText(data);
+}
+
+function isText(value: unknown): boolean {
+  return value === null || typeof value === 'string';
 }
 
 /** SHA-256 (hex) of content and data; null when there is none. A redacted event
@@ -48,23 +52,26 @@ const wholeLinkBytes = 32;
  * of seq, kind, time and the two digests. It covers digests and not texts, so
  * a redacted text leaves the chain whole. */
 export function chainLink(previous: Uint8Array | null, row: HashedRow, digests: EventDigests): Buffer {
-  return wholeLink(previous, row, digests).subarray(0, linkBytes);
+  return Buffer.from(wholeLink(previous, row, digests), 'hex').subarray(0, linkBytes);
 }
 
 /** True when `stored` is the link of this event, in the length of this version
  * or of earlier ones. */
 function isChainLink(stored: unknown, previous: Uint8Array | null, row: HashedRow, digests: EventDigests): boolean {
-  if (!(stored instanceof Uint8Array)) return false;
+  if (!Buffer.isBuffer(stored)) return false;
   if (stored.length !== linkBytes && stored.length !== wholeLinkBytes) return false;
-  return wholeLink(previous, row, digests).subarray(0, stored.length).equals(stored);
+  return wholeLink(previous, row, digests).startsWith(stored.toString('hex'));
 }
 
-function wholeLink(previous: Uint8Array | null, row: HashedRow, digests: EventDigests): Buffer {
-  const line = Buffer.from(
-    [row.seq, row.kind, row.created_at, digests.content ?? '-', digests.data ?? '-', ''].join('\n'),
-  );
+/** In hex, which is faster here than bytes. */
+function wholeLink(previous: Uint8Array | null, row: HashedRow, digests: EventDigests): string {
+  const line = `${row.seq}\n${row.kind}\n${row.created_at}\n${digests.content ?? '-'}\n${digests.data ?? '-'}\n`;
   // What is no link counts as none: the event after it starts a chain.
-  return hash('sha256', previous instanceof Uint8Array ? Buffer.concat([previous, line]) : line, 'buffer');
+  const before = previous instanceof Uint8Array ? previous.length : 0;
+  const bytes = Buffer.allocUnsafe(before + Buffer.byteLength(line));
+  if (before > 0 && previous !== null) bytes.set(previous);
+  bytes.write(line, before);
+  return hash('sha256', bytes, 'hex');
 }
 
 function digest(text: string | null): string | null {
@@ -78,14 +85,41 @@ export interface ChainRow extends HashedRow {
   readonly redacted: string | null;
 }
 
+const rowsAtOnce = 500;
+
 /** Follows the chains of sessions. It shows damage and tampering. It cannot stop someone who rewrites all of it, and does
  * not notice events that are missing at the end of a session. */
 export function verifyChains(db: Database, ids: readonly string[]): ChainReport {
-  const select = db.prepare<[string], ChainRow>(
-    `SELECT seq, kind, content, data_json, created_at, crc32, hash, redacted
-     FROM events WHERE session_id = ? ORDER BY seq`,
-  );
-  return verifySessions(ids, (id) => select.iterate(id));
+  const next = db
+    .prepare<[string, number], ChainValues>(
+      `SELECT seq, kind, content, data_json, created_at, crc32, hash, redacted
+       FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ${rowsAtOnce}`,
+    )
+    .raw();
+  return verifySessions(ids, function* (id): Generator<ChainRow> {
+    for (let seq = -Infinity, more = true; more;) {
+      const rows = next.all(id, seq);
+      for (const values of rows) yield chainRowOf(values);
+      seq = rows.at(-1)?.[0] ?? seq;
+      more = rows.length === rowsAtOnce;
+    }
+  });
+}
+
+/** The columns of a `ChainRow`: a row of values is read faster than an object, and many rows faster than one. */
+type ChainValues = readonly [
+  seq: number,
+  kind: string,
+  content: string | null,
+  data: string | null,
+  createdAt: number,
+  checksum: number | null,
+  link: Buffer | null,
+  redacted: string | null,
+];
+
+function chainRowOf([seq, kind, content, data, createdAt, checksum, link, redacted]: ChainValues): ChainRow {
+  return { seq, kind, content, data_json: data, created_at: createdAt, crc32: checksum, hash: link, redacted };
 }
 
 /** Joins the reports on some sessions and on those after them. */

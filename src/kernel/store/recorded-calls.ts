@@ -106,33 +106,46 @@ function nextCalls(
 const callColumns = `session_id, seq, created_at, cwd, call_id, tool, arguments, summary, started, duration_ms, status,
   decision, decided_by, risk, error`;
 
-/** The calls of a session from the event `from` on, before the event `end`. */
+/** The fields of a call that totals count. */
+export type CountedCall = Pick<RecordedCall, 'createdAt' | 'cwd' | 'tool' | 'status' | 'started' | 'durationMs'>;
+
+/** The calls of a session from the event `from` on, before the event `end`. Few columns: the others are read and parsed
+ * only where they are asked for. */
 export function callsBetween(
   { sql }: Connection,
   sessionId: string,
   from: number,
   end: number,
-): readonly RecordedCall[] {
-  return sql<CallRow>(
-    `SELECT ${callColumns} FROM v_tool_calls WHERE session_id = ? AND seq >= ? AND seq < ? ORDER BY seq`,
+): readonly CountedCall[] {
+  return sql<Pick<CallRow, 'created_at' | 'cwd' | 'tool' | 'status' | 'started' | 'duration_ms'>>(
+    `SELECT created_at, cwd, tool, status, started, duration_ms FROM v_tool_calls
+     WHERE session_id = ? AND seq >= ? AND seq < ? ORDER BY seq`,
   )
     .all(sessionId, from, end)
-    .map(callOfRow);
+    .map(countedCall);
+}
+
+function countedCall(
+  row: Pick<CallRow, 'created_at' | 'cwd' | 'tool' | 'status' | 'started' | 'duration_ms'>,
+): CountedCall {
+  return {
+    createdAt: row.created_at,
+    cwd: row.cwd,
+    tool: row.tool === null ? null : String(row.tool),
+    status: String(row.status),
+    started: row.started === 1,
+    durationMs: tookMs(row),
+  };
 }
 
 function callOfRow(row: CallRow): RecordedCall {
   return {
+    ...countedCall(row),
     sessionId: row.session_id,
     seq: row.seq,
-    createdAt: row.created_at,
-    cwd: row.cwd,
     callId: row.call_id,
-    tool: row.tool === null ? null : String(row.tool),
     arguments: row.arguments,
     summary: row.summary,
-    started: row.started === 1,
-    durationMs: tookMs(row),
-    status: String(row.status),
     decision: row.decision,
     decidedBy: row.decided_by,
     risk: row.risk,

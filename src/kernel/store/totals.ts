@@ -101,15 +101,20 @@ function countPart(connection: Connection, sessionId: string, whole: boolean): n
   return Math.max(1, (part.end?.seq ?? last.get(sessionId)?.seq ?? 0) - part.part);
 }
 
+/** Undefined: there is no such session. */
+function kindOf({ sql }: Connection, sessionId: string): string | null | undefined {
+  return sql<{ readonly kind: string | null }>('SELECT kind FROM sessions WHERE id = ?').get(sessionId)?.kind;
+}
+
 /** Null: there is no such session. */
 function lastPart(connection: Connection, sessionId: string): Part | null {
   const { sql } = connection;
-  const session = sql<{ readonly kind: string | null }>('SELECT kind FROM sessions WHERE id = ?').get(sessionId);
-  if (!session) return null;
+  const kind = kindOf(connection, sessionId);
+  if (kind === undefined) return null;
   const row = sql<{ readonly part: number; readonly first_id: number }>(
     'SELECT part, first_id FROM totals_parts WHERE session_id = ? ORDER BY part DESC LIMIT 1',
   ).get(sessionId) ?? { part: 0, first_id: 0 };
-  const begin = { sessionId, kind: session.kind, part: row.part, firstId: row.first_id };
+  const begin = { sessionId, kind, part: row.part, firstId: row.first_id };
   return { ...begin, end: endOfPart(connection, begin) };
 }
 
@@ -128,6 +133,10 @@ function endOfPart({ sql }: Connection, { sessionId, kind, part }: Omit<Part, 'e
   return end ?? promptsFrom.get(sessionId, part + mostEventsInPart) ?? null;
 }
 
+function hasAgents({ sql }: Connection, sessionId: string): boolean {
+  return sql("SELECT 1 FROM sessions WHERE parent_id = ? AND kind = 'agent' LIMIT 1").get(sessionId) !== undefined;
+}
+
 type Values = readonly (string | number | null)[];
 
 /** Adds up a part, as rows of the tables from the column `period` on. */
@@ -136,15 +145,11 @@ function rowsOfPart(
   { sessionId, kind, part, firstId, end }: Part,
 ): readonly { readonly table: string; readonly rows: readonly Values[] }[] {
   const [endSeq, endId] = [end?.seq ?? Number.MAX_SAFE_INTEGER, end?.id ?? Number.MAX_SAFE_INTEGER];
-  const requests = spendingRows(connection, "e.session_id = ? AND e.kind = 'usage' AND e.seq >= ? AND e.seq < ?", [
-    sessionId,
-    part,
-    endSeq,
-  ]);
-  const turns =
-    kind === null
-      ? spendingRows(connection, `${ofFamily} AND e.id >= ? AND e.id < ?`, [sessionId, sessionId, firstId, endId])
-      : [];
+  const own = spendingRows(connection, 'e.session_id = ? AND e.seq >= ? AND e.seq < ?', [sessionId, part, endSeq]);
+  const family = hasAgents(connection, sessionId)
+    ? spendingRows(connection, `${ofFamily} AND e.id >= ? AND e.id < ?`, [sessionId, sessionId, firstId, endId])
+    : own;
+  const turns = kind === null ? family : [];
   return [
     {
       table: 'call_totals',
@@ -154,7 +159,7 @@ function rowsOfPart(
     },
     {
       table: 'request_totals',
-      rows: addRequests(requests).map((row) => [row.at / periodMs, row.provider, row.model, row.role, ...amounts(row)]),
+      rows: addRequests(own).map((row) => [row.at / periodMs, row.provider, row.model, row.role, ...amounts(row)]),
     },
     {
       table: 'turn_totals',
@@ -277,7 +282,7 @@ export function differingTotals(connection: Connection, sessionIds: readonly str
 
 function isAsStored(connection: Connection, sessionId: string): boolean {
   const { sql } = connection;
-  const last = lastPart(connection, sessionId);
+  const kind = kindOf(connection, sessionId) ?? null;
   const parts = sql<{ readonly part: number; readonly first_id: number }>(
     'SELECT part, first_id FROM totals_parts WHERE session_id = ? ORDER BY part',
   ).all(sessionId);
@@ -291,7 +296,7 @@ function isAsStored(connection: Connection, sessionId: string): boolean {
   for (const [index, { part, first_id: firstId }] of parts.entries()) {
     const next = parts[index + 1];
     const end = next === undefined ? null : { seq: next.part, id: next.first_id };
-    const added = rowsOfPart(connection, { sessionId, kind: last?.kind ?? null, part, firstId, end });
+    const added = rowsOfPart(connection, { sessionId, kind, part, firstId, end });
     for (const [place, { rows }] of added.entries())
       for (const [row, values] of rows.entries()) counted[place]?.push([part, row, ...values]);
   }

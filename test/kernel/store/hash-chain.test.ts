@@ -36,6 +36,26 @@ test('the chain of what was written and forked is whole, and its heads differ', 
   expect(new Set(report.heads.map((head) => head.hash)).size).toBe(2);
 });
 
+test('the chain of a long session is followed to its end', async () => {
+  const file = join(folder, 'long.db');
+  const { store, records } = await openSqliteStore({ file, now: clock });
+  const rows = [sessionRow(), sessionRow(), sessionRow()];
+  const lengths = [499, 500, 1201];
+  for (const [index, row] of rows.entries())
+    await store.adopt(
+      row,
+      Array.from({ length: lengths[index] ?? 0 }, (_, at) => event(at + 1)),
+    );
+  const whole = await records.verify(null);
+  expect(whole).toMatchObject({ sessions: 3, events: 2200, breaks: [] });
+  expect(whole.heads.map(({ seq }) => seq).sort((a, b) => a - b)).toEqual(lengths);
+  const db = new Database(file);
+  db.prepare("UPDATE events SET content = 'other' WHERE session_id = ? AND seq = 1201").run(rows[2]?.id);
+  db.close();
+  expect((await records.verify(null)).breaks).toMatchObject([{ seq: 1201, kind: 'content' }]);
+  await store.close();
+});
+
 test.each([
   ['a changed content', "UPDATE events SET content = 'other' WHERE session_id = ? AND seq = 4", 4, 'content'],
   ['changed data', 'UPDATE events SET data_json = \'{"seq":5}\' WHERE session_id = ? AND seq = 4', 4, 'content'],

@@ -11,6 +11,7 @@ import { clock, event, sessionRow, temporaryFolder } from './samples.js';
 
 const folder = temporaryFolder();
 const start = storeProcesses();
+let files = 0;
 const day = (unixMs: number): string => new Date(unixMs).toISOString().slice(0, 10);
 const round = (value: number): number => Math.round(value * 1e6) / 1e6;
 
@@ -202,19 +203,47 @@ test('a call that never got a result does not keep the part of a long session op
   await store.close();
 });
 
-test('totals that do not match their events are found and added up again', async () => {
-  const file = join(folder, 'wrong.db');
+test.each([
+  'UPDATE request_totals SET requests = requests + 1',
+  "UPDATE call_totals SET status = 'ok'",
+  "UPDATE call_totals SET durations = '1'",
+  'UPDATE turn_totals SET turns = turns + 1',
+  'DELETE FROM turn_totals',
+])('totals that do not match their events are found and added up again: %s', async (change) => {
+  const file = join(folder, `wrong-${++files}.db`);
   const { store, records } = await openSqliteStore({ file, now: clock });
   const row = sessionRow();
-  await store.createSession(row);
+  const agent = sessionRow({ parentId: row.id, parentCallId: 'c3' });
+  for (const one of [row, agent, sessionRow()]) await store.createSession(one);
   await turn(store, row.id, 1);
+  await store.append(agent.id, usage(1, 2));
+  await turn(store, row.id, 7);
   const right = await figures(records);
   const db = new Database(file);
-  db.exec('UPDATE request_totals SET requests = requests + 1');
+  db.exec(`${change} WHERE session_id = '${row.id}'`);
   db.close();
   expect(await figures(records)).not.toEqual(right);
   expect(await records.checkTotals?.(() => undefined)).toEqual([row.id]);
   expect(await figures(records)).toEqual(right);
+  await store.close();
+});
+
+test('a wrong total in any part of a long session is found', async () => {
+  const file = join(folder, 'parts.db');
+  const { longest } = await generateStore({ file, events: 7000, perSession: 80, longest: 6500 });
+  const { store, records } = await openSqliteStore({ file, now: clock });
+  await records.totals();
+  const db = new Database(file);
+  const parts = db.prepare<[string], number>('SELECT part FROM totals_parts WHERE session_id = ?').pluck().all(longest);
+  expect(parts.length).toBeGreaterThan(2);
+  for (const part of parts) {
+    const { changes } = db
+      .prepare('UPDATE request_totals SET input_tokens = input_tokens + 1 WHERE session_id = ? AND part = ?')
+      .run(longest, part);
+    expect(changes).toBeGreaterThan(0);
+    expect(await records.checkTotals?.(() => undefined)).toEqual([longest]);
+  }
+  db.close();
   await store.close();
 });
 
