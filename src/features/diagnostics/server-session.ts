@@ -268,6 +268,8 @@ export class ServerSession {
       this.#connection?.notify('textDocument/didChange', {
         textDocument: { uri: known.uri, version: known.version },
         contentChanges: [{ text }],
+        // Else clangd says nothing about a text that it has checked before.
+        wantDiagnostics: true,
       });
       this.#connection?.notify('textDocument/didSave', { textDocument: { uri: known.uri } });
       return known;

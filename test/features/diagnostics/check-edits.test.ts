@@ -52,6 +52,16 @@ test('errors that are older than the edit are not reported, wherever the edit mo
   expect(await edit('a.py', '# three', '# four')).toBeNull();
 });
 
+test('a repair right after an edit is checked, though the server has checked that text before', async () => {
+  const path = [installDouble(tree(), 'clangd')];
+  const { edit } = editedProject(
+    { 'a.c': '// line\n' },
+    { behaviour: { ask: 'push', joinsMs: 300 }, path, waitMs: 5000 },
+  );
+  expect(await edit('a.c', 'line', 'BROKEN here')).toMatchObject({ summary: '1 new error' });
+  expect(await edit('a.c', 'BROKEN here', 'line')).toBeNull();
+});
+
 test('a new file with errors reports them', async () => {
   const { write } = python({ 'a.py': '# one\n' });
   expect(await write('b.py', '# BROKEN new\n')).toMatchObject({ facts: { diagnostics: ['b.py:1:3 error E1: new'] } });

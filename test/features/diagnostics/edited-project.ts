@@ -21,6 +21,7 @@ export interface Behaviour {
   readonly writeOn?: string;
   readonly writes?: string;
   readonly times?: number;
+  readonly joinsMs?: number;
   readonly asksFor?: readonly object[];
 }
 
