@@ -20,11 +20,10 @@ async function azure(
 ): Promise<VendorServer> {
   const server = await startVendor({
     api: 'openai-responses',
-    gate: ({ url = '', headers }, body) => {
+    cloud: 'azure',
+    gate: ({ headers }, body) => {
       const isAllowed = headers['api-key'] === key || tokens().includes(headers.authorization?.slice(7) ?? '');
       if (!isAllowed) return { status: 401, body: { error: { code: '401', message: denied } } };
-      if (!/^\/openai\/v1\/(?:responses|chat\/completions|models)$/.test(url))
-        return { status: 404, body: { error: { code: '404', message: 'Resource not found' } } };
       return body.includes('"model":"gone"')
         ? { status: 404, body: { error: { code: 'DeploymentNotFound', message: missing } } }
         : null;
@@ -140,3 +139,22 @@ test('a deployment without the Responses API is asked in Chat Completions with p
   const done = await agent(place(), ['-p', '-m', 'azure/phi', '--set', 'provider_api=openai-chat', 'hi'], { env });
   expect([done.stdout, server.requests.map(({ url }) => url)]).toEqual(['Hello.\n', ['/openai/v1/chat/completions']]);
 });
+
+test.each(['openai-responses', 'openai-chat'] as const)(
+  'tools, an image, an effort and a limit of the answer are sent as Azure describes them: %s',
+  async (api) => {
+    const at = place({ 'a.txt': 'hello\n' });
+    onePixel(at);
+    const server = await azure(() => [], { api });
+    server.script({ text: 'I look.', calls: [look, look] }, { text: 'It says hello.' });
+    const env = { AZURE_OPENAI_ENDPOINT: server.url, AZURE_OPENAI_API_KEY: key };
+    const args = ['-m', 'azure/o4-mini', '--effort', 'low', '--set', `provider_api=${api}`];
+    const limit = ['--set', 'max_output_tokens=2000', '--image', 'one.png'];
+    const done = await agent(at, ['-p', ...args, ...limit, 'read a.txt'], { env });
+    expect([server.refusals, done.stderr, done.stdout]).toEqual([[], '', 'It says hello.\n']);
+    const [sent] = server.bodies;
+    expect(sent?.['reasoning_effort'] ?? sent?.['reasoning']).toEqual(
+      api === 'openai-chat' ? 'low' : { effort: 'low' },
+    );
+  },
+);

@@ -17,7 +17,7 @@ function refused(status: number, name: string, message: string) {
   return { status, body: { error: { code: status, message, status: name } } };
 }
 
-/** A route of Vertex AI: its path, a token, and the body as the documentation of the route has it. */
+/** A route of Vertex AI: its path, a token, and bodies as fixtures/clouds/vertex.schemas.json describes them. */
 async function vertex(
   path: string,
   habits: VendorHabits,
@@ -25,19 +25,12 @@ async function vertex(
 ): Promise<VendorServer> {
   const server = await startVendor({
     ...habits,
-    gate: ({ url = '', headers }, body) => {
+    cloud: 'vertex',
+    gate: ({ url = '', headers }) => {
       if (!tokens().includes(headers.authorization?.slice('Bearer '.length) ?? ''))
         return refused(401, 'UNAUTHENTICATED', 'Request had invalid authentication credentials.');
-      if (url !== path)
-        return refused(
-          404,
-          'NOT_FOUND',
-          `Publisher Model \`${url}\` was not found or your project does not have access to it.`,
-        );
-      const isMessages = habits.api === 'anthropic-messages';
-      return isMessages && (body.includes('"model":') || !body.includes('"anthropic_version":"vertex-2023-10-16"'))
-        ? refused(400, 'INVALID_ARGUMENT', 'anthropic_version: Field required; model: Extra inputs are not permitted')
-        : null;
+      const missing = `Publisher Model \`${url}\` was not found or your project does not have access to it.`;
+      return url === path ? null : refused(404, 'NOT_FOUND', missing);
     },
     asDescribed: ({ anthropic_version: _version, ...body }) => ({ model: 'in-the-address', ...body }),
   });

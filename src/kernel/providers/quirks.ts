@@ -10,8 +10,9 @@ export function usesText(conversation: Conversation, quirks: Quirks): boolean {
 /** Format of a provider's web search (`native-search.ts`). */
 export type SearchFormatName = 'openai' | 'anthropic' | 'gemini' | 'openrouter';
 
-/** Field that carries an effort setting. `thinking` is `thinking: {type}` on Chat Completions and a token budget on
- * Messages, `adaptive` is Messages' `thinking: {type: "adaptive"}` with `output_config.effort`. */
+/** Field that carries an effort setting; on Responses each of them is `reasoning.effort`. `thinking` is
+ * `thinking: {type}` on Chat Completions and a token budget on Messages, `adaptive` is Messages'
+ * `thinking: {type: "adaptive"}` with `output_config.effort`. */
 type EffortForm = 'reasoning_effort' | 'reasoning.effort' | 'thinking' | 'adaptive';
 
 /** Rule for the effort setting of models whose id matches `models`. */

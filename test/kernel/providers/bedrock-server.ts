@@ -33,15 +33,15 @@ export interface BedrockServer {
   readonly url: string;
   readonly bodies: readonly Fields[];
   readonly requests: readonly { readonly url: string; readonly headers: IncomingMessage['headers'] }[];
-  /** Reasons for refusals of bodies. */
+  /** Reasons for refusals of bodies, and what of our own answers is not as AWS describes it. */
   readonly refusals: readonly string[];
   script(...turns: readonly ConverseTurn[]): void;
   close(): Promise<void>;
 }
 
 /** A double of Amazon Bedrock's runtime and of its list of inference profiles. It recomputes the signature of each
- * request, checks the body against the documented form and the rules for turns, and answers in event frames. Sources:
- * Amazon Bedrock API Reference, "ConverseStream"; "Signature Version 4 signing process"; "Event stream encoding" (read
+ * request, checks the body and its own answers against fixtures/clouds/bedrock.schemas.json, the body also against
+ * the rules for turns, and answers in event frames. Sources: Amazon Bedrock API Reference, "ConverseStream"; "Signature Version 4 signing process"; "Event stream encoding" (read
  * 2026-11). */
 export async function startBedrock(accepts: {
   readonly keys?: () => readonly AwsKeys[];
@@ -71,8 +71,7 @@ export async function startBedrock(accepts: {
     }
     const body = JSON.parse(bytes.toString()) as Fields;
     bodies.push(body);
-    const problems = [...schemaProblems(body), ...turnProblems(body)];
-    if (!/^\/model\/[^/]+\/converse-stream$/.test(url)) problems.push(`no such operation: ${url}`);
+    const problems = [...against('path', url), ...against('request', body), ...turnProblems(body)];
     if (problems.length > 0) {
       refusals.push(...problems);
       refuse(response, 400, 'ValidationException', problems[0] ?? '');
@@ -80,12 +79,13 @@ export async function startBedrock(accepts: {
     }
     const turn = turns.shift() ?? { text: 'End of script.' };
     if (turn.refused !== undefined) {
+      refusals.push(...against('error', { message: turn.refused.message }));
       refuse(response, turn.refused.status, turn.refused.type, turn.refused.message);
       return;
     }
     response.writeHead(200, { 'content-type': 'application/vnd.amazon.eventstream' });
     // Frames are cut anywhere.
-    const answer = Buffer.concat(frames(turn, bodies.length));
+    const answer = Buffer.concat(frames(turn, bodies.length, (event) => refusals.push(...against('event', event))));
     for (let at = 0; at < answer.length; at += 50) response.write(answer.subarray(at, at + 50));
     response.end();
   };
@@ -173,9 +173,9 @@ function authorizationError(
       };
 }
 
-function schemaProblems(body: Fields): string[] {
-  const error = schemaError('bedrock-converse:request', body);
-  return error === null ? [] : [error];
+function against(what: 'path' | 'request' | 'event' | 'error', value: unknown): readonly string[] {
+  const error = schemaError(`bedrock-converse:${what}`, value);
+  return error === null ? [] : [`${what}: ${error}`];
 }
 
 interface Block {
@@ -205,7 +205,11 @@ function turnProblems({
   });
 }
 
-function frames(turn: ConverseTurn, n: number): readonly Buffer[] {
+function frames(turn: ConverseTurn, n: number, onEvent: (event: object) => void): readonly Buffer[] {
+  const event = (type: string, payload: object): Buffer => {
+    onEvent({ [type]: payload });
+    return eventFrame(type, payload);
+  };
   const made: Buffer[] = [event('messageStart', { role: 'assistant' })];
   let index = 0;
   const block = (start: object | null, deltas: readonly object[]): void => {
@@ -230,14 +234,11 @@ function frames(turn: ConverseTurn, n: number): readonly Buffer[] {
       { toolUse: { toolUseId: `tooluse_${n}_${at}`, name } },
       pieces(input).map((piece) => ({ toolUse: { input: piece } })),
     );
-  if (turn.exception !== undefined)
-    return [
-      ...made,
-      frame(
-        { ':exception-type': turn.exception.type, ':message-type': 'exception' },
-        { message: turn.exception.message },
-      ),
-    ];
+  if (turn.exception !== undefined) {
+    const { type, message } = turn.exception;
+    onEvent({ [type]: { message } });
+    return [...made, frame({ ':exception-type': type, ':message-type': 'exception' }, { message })];
+  }
   if (turn.isDamaged === true) {
     const second = made[1] ?? Buffer.alloc(0);
     second[second.length - 6] = (second[second.length - 6] ?? 0) ^ 1;
@@ -261,7 +262,7 @@ function pieces(text: string): readonly string[] {
   return text.match(/[\s\S]{1,7}/gu) ?? [];
 }
 
-function event(type: string, payload: object): Buffer {
+function eventFrame(type: string, payload: object): Buffer {
   return frame(
     { ':event-type': type, ':content-type': 'application/json', ':message-type': 'event' },
     { ...payload, p: 'abcd' },

@@ -19,6 +19,8 @@ export interface VendorTurn {
 export interface VendorHabits {
   readonly api: 'openai-chat' | 'openai-responses' | 'anthropic-messages';
   readonly schema?: string;
+  /** The cloud whose published description holds for addresses, requests, answers and errors. */
+  readonly cloud?: 'azure' | 'vertex';
   /** How reasoning comes, on Chat Completions. */
   readonly reasoning?: 'reasoning_content' | 'reasoning' | 'reasoning_details';
   /** Refuses an assistant message without `reasoning_content` (DeepSeek, Moonshot). */
@@ -57,7 +59,7 @@ export interface VendorServer {
   readonly bodies: readonly Fields[];
   /** Address and headers of each request, in order. */
   readonly requests: readonly Pick<IncomingMessage, 'method' | 'url' | 'headers'>[];
-  /** Why requests were refused; each was answered with 400. */
+  /** Why requests were refused, each with 400; and what of our own answers is not as the cloud describes it. */
   readonly refusals: readonly string[];
   /** The answers to come, first one next. */
   script(...turns: readonly VendorTurn[]): void;
@@ -74,12 +76,19 @@ export async function startVendor(habits: VendorHabits): Promise<VendorServer> {
   const server = createServer((request, response) => {
     void serve(request, response);
   });
+  const against = (what: 'path' | 'request' | 'event' | 'error', value: unknown): readonly string[] => {
+    const { cloud, api } = habits;
+    if (cloud === undefined) return [];
+    const error = schemaError(what === 'error' ? `${cloud}:error` : `${cloud}:${api}:${what}`, value);
+    return error === null ? [] : [`${what}: ${error}`];
+  };
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     requests.push({ method: request.method, url: request.url, headers: request.headers });
     const refused = habits.gate?.(request, Buffer.concat(chunks)) ?? null;
     if (refused !== null) {
+      refusals.push(...against('error', refused.body));
       json(response, refused.status, refused.body, refused.headers);
       return;
     }
@@ -93,15 +102,22 @@ export async function startVendor(habits: VendorHabits): Promise<VendorServer> {
     }
     const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Fields;
     bodies.push(body);
-    const wrong = judge(habits.asDescribed?.(body) ?? body, habits);
+    const wrong = [
+      ...against('path', request.url),
+      ...against('request', body),
+      ...judge(habits.asDescribed?.(body) ?? body, habits),
+    ];
     if (wrong.length > 0) {
       refusals.push(...wrong);
       json(response, 400, { error: { type: 'invalid_request_error', message: habits.refusal ?? wrong[0] } });
       return;
     }
     response.writeHead(200, { 'content-type': 'text/event-stream' });
-    for (const event of answers[habits.api](turns.shift() ?? { text: 'End of script.' }, habits, bodies.length))
+    for (const event of answers[habits.api](turns.shift() ?? { text: 'End of script.' }, habits, bodies.length)) {
+      const said = /^data: (\{.*)$/m.exec(event)?.[1];
+      if (said !== undefined) refusals.push(...against('event', JSON.parse(said)));
       response.write(event);
+    }
     response.end();
   };
   server.listen(0, '127.0.0.1');
@@ -284,14 +300,19 @@ function messages(turn: VendorTurn, _habits: VendorHabits, n: number): readonly 
 
 function responses(turn: VendorTurn, _habits: VendorHabits, n: number): readonly string[] {
   const size = turn.split ?? 1000;
-  const events = [named('response.created', { response: { id: `resp_${n}`, status: 'in_progress' } })];
+  const events: string[] = [];
   const output: object[] = [];
+  const say = (type: string, value: object): void => {
+    events.push(named(type, { sequence_number: events.length, ...value }));
+  };
+  const response = (status: string): object => ({ ...emptyResponse, id: `resp_${n}`, status, output });
+  say('response.created', { response: response('in_progress') });
   const item = (value: Fields, empty: object, deltas: readonly (readonly [type: string, delta: string])[]): void => {
     const output_index = output.length;
-    events.push(named('response.output_item.added', { output_index, item: { ...value, ...empty } }));
-    for (const [type, delta] of deltas)
-      events.push(named(type, { item_id: value.id, output_index, content_index: 0, delta }));
-    events.push(named('response.output_item.done', { output_index, item: value }));
+    say('response.output_item.added', { output_index, item: { ...value, ...empty } });
+    const index = value.type === 'reasoning' ? 'summary_index' : 'content_index';
+    for (const [type, delta] of deltas) say(type, { item_id: value.id, output_index, [index]: 0, delta });
+    say('response.output_item.done', { output_index, item: value });
     output.push(value);
   };
   if (turn.reasoning !== undefined)
@@ -317,8 +338,10 @@ function responses(turn: VendorTurn, _habits: VendorHabits, n: number): readonly
       { content: [] },
       cut(turn.text, size).map((text) => ['response.output_text.delta', text]),
     );
-  if (turn.error !== undefined)
-    return [...events, named('error', { code: 'invalid_prompt', message: turn.error, param: null })];
+  if (turn.error !== undefined) {
+    say('error', { code: 'invalid_prompt', message: turn.error, param: null });
+    return events;
+  }
   (turn.calls ?? []).forEach(({ name, arguments: args }, at) => {
     item(
       {
@@ -341,8 +364,21 @@ function responses(turn: VendorTurn, _habits: VendorHabits, n: number): readonly
     input_tokens_details: { cached_tokens: cached },
     output_tokens_details: { reasoning_tokens: 0 },
   };
-  return [
-    ...events,
-    named('response.completed', { response: { id: `resp_${n}`, status: 'completed', output, usage } }),
-  ];
+  say('response.completed', { response: { ...response('completed'), usage } });
+  return events;
 }
+
+/** The members that each response has. */
+const emptyResponse = {
+  object: 'response',
+  created_at: 1,
+  model: 'm',
+  metadata: {},
+  temperature: 1,
+  top_p: 1,
+  user: null,
+  error: null,
+  incomplete_details: null,
+  instructions: null,
+  parallel_tool_calls: true,
+};

@@ -1,5 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
-import converseSchema from '../../../../fixtures/bedrock/converse-request.schema.json' with { type: 'json' };
+import azure from '../../../../fixtures/clouds/azure.schemas.json' with { type: 'json' };
+import converse from '../../../../fixtures/clouds/bedrock.schemas.json' with { type: 'json' };
+import vertex from '../../../../fixtures/clouds/vertex.schemas.json' with { type: 'json' };
 import { pathToFileURL } from 'node:url';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 
@@ -9,9 +11,13 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const schemas = pathToFileURL('../shared/fixtures/schemas/schemas.json');
 export const hasSchemas = existsSync(schemas);
+/** What the clouds publish, in our own words: `<cloud>:<name>`. */
+const ofClouds = Object.entries({ azure, vertex, 'bedrock-converse': converse }).flatMap(([cloud, { $defs }]) =>
+  Object.keys($defs).map((name) => [`${cloud}:${name}`, { $ref: `#/$defs/${name}`, $defs }] as const),
+);
 const documents: Readonly<Record<string, object>> = {
   ...(hasSchemas ? (JSON.parse(readFileSync(schemas, 'utf8')) as Readonly<Record<string, object>>) : {}),
-  'bedrock-converse:request': converseSchema,
+  ...Object.fromEntries(ofClouds),
 };
 const bedrock = await bedrockClient();
 export const hasBedrockShapes = bedrock !== null;
@@ -28,7 +34,9 @@ export function schemaError(name: string, body: unknown): string | null {
     const [error] = shapeErrors({ modelId: 'm', ...(body as object) }, bedrock['ConverseStreamRequest$'] as never);
     if (error !== undefined) return error;
   }
-  return validate(body) ? null : ajv.errorsText(validate.errors).slice(0, 500);
+  if (validate(body)) return null;
+  const named = JSON.stringify((validate.errors ?? []).map(({ params }) => params));
+  return `${ajv.errorsText(validate.errors)} ${named}`.slice(0, 500);
 }
 
 const list = (value: unknown): readonly Fields[] => value as readonly Fields[];
