@@ -43,7 +43,7 @@ test('a range of commits becomes a record for each, with ranges, hashes and link
   const revision = git(at, 'rev-parse', 'HEAD');
   const [record, ...more] = await records(at, '--range', 'HEAD~1..HEAD');
   expect(more).toEqual([]);
-  expect(record).toMatchObject({ version: '0.1', vcs: { type: 'git', revision }, tool: { name: 'agent' } });
+  expect(record).toMatchObject({ version: '0.1.0', vcs: { type: 'git', revision }, tool: { name: 'agent' } });
   const files = record?.['files'] as {
     path: string;
     conversations: { contributor: object; ranges: object[]; related: object[] }[];

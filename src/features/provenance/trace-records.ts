@@ -22,15 +22,15 @@ interface LineRange {
   readonly lines: readonly AddedLine[];
 }
 
-/** Returns an Agent Trace record (0.1). Lines that nothing explains are left out. Source: agent-trace.dev and the schema
- * of cursor/agent-trace, whose pattern for `version` has two numbers; read in November 2026. */
+/** Returns an Agent Trace record (0.1). Lines that nothing explains are left out. Source: cursor/agent-trace of 6 February
+ * 2026, whose schema has three numbers in `version`. */
 export function traceRecord({ name, revision, at, files }: Contribution, withPrompts: boolean) {
   const ranges = files
     .map(({ path, lines }) => ({ path, ranges: rangesOf(lines) }))
     .filter(({ ranges: all }) => all.length > 0);
   const calls = new Set(ranges.flatMap(({ ranges: all }) => all.flatMap(({ call }) => call ?? [])));
   return {
-    version: '0.1',
+    version: '0.1.0',
     id: uuidOf(name),
     timestamp: new Date(at).toISOString(),
     ...(revision === null ? {} : { vcs: { type: 'git', revision } }),
