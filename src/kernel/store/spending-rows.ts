@@ -1,19 +1,20 @@
+import { isRecord, parseJson } from '../core/json.js';
 import type { RecordScope, SpendingRow } from '../core/store.js';
 import type { Connection } from './connection.js';
 import { isOriginal } from './migrations.js';
 
 interface SpentRow {
   readonly session_id: string;
+  readonly seq: number;
   readonly kind: SpendingRow['kind'];
-  readonly response_id: string | null;
   readonly created_at: number;
   readonly cwd: string;
-  readonly provider: string | number | null;
-  readonly model: string | number | null;
-  readonly role: string | number | null;
-  readonly input: number;
-  readonly output: number;
-  readonly cost: number | string | null;
+  /** 1: the request of a session that works for another one. */
+  readonly is_agents: number;
+  /** Of a tool call. */
+  readonly response_id: string | null;
+  /** The data of a request as JSON. */
+  readonly request: string | null;
 }
 
 /** Prompts, tool calls and requests, in order of session and `seq`. Events are
@@ -29,16 +30,9 @@ export function spendingRows(
   values: readonly (string | number | null)[],
 ): readonly SpendingRow[] {
   const rows = sql<SpentRow>(
-    `SELECT iif(s.kind IS NULL, e.session_id, s.parent_id) AS session_id, e.kind, e.created_at, s.cwd,
-       coalesce(json_extract(e.data_json, '$.response_id'), iif(e.kind = 'usage', 'r' || e.seq, NULL)) AS response_id,
-       json_extract(e.data_json, '$.provider') AS provider, json_extract(e.data_json, '$.model') AS model,
-       iif(e.kind = 'usage', coalesce(json_extract(e.data_json, '$.role'), json_extract(e.data_json, '$.purpose'),
-         iif(s.kind IS NULL, 'main', 'subagent')), NULL) AS role,
-       coalesce(json_extract(e.data_json, '$.input_tokens'), 0)
-         + coalesce(json_extract(e.data_json, '$.cache_read_tokens'), 0)
-         + coalesce(json_extract(e.data_json, '$.cache_write_tokens'), 0) AS input,
-       coalesce(json_extract(e.data_json, '$.output_tokens'), 0) AS output,
-       json_extract(e.data_json, '$.cost_usd') AS cost
+    `SELECT iif(s.kind IS NULL, e.session_id, s.parent_id) AS session_id, e.seq, e.kind, e.created_at, s.cwd,
+       s.kind IS NOT NULL AS is_agents, iif(e.kind = 'usage', e.data_json, NULL) AS request,
+       iif(e.kind = 'tool_call', json_extract(e.data_json, '$.response_id'), NULL) AS response_id
      FROM events e JOIN sessions s ON s.id = e.session_id
      WHERE (e.kind = 'usage' OR (s.kind IS NULL AND (
            (e.kind = 'tool_call' AND json_extract(e.data_json, '$.by') IS NULL)
@@ -46,22 +40,35 @@ export function spendingRows(
        AND ${condition} AND ${isOriginal}
      ORDER BY 1, e.id`,
   ).all(values);
-  return rows.map((row) => ({
+  return rows.map(spendingRow);
+}
+
+/** The data of a request are parsed here: SQLite would take longer for so many fields. */
+function spendingRow(row: SpentRow): SpendingRow {
+  const parsed: unknown = row.request === null ? null : parseJson(row.request);
+  const data = isRecord(parsed) ? parsed : {};
+  const count = (name: string): number => (typeof data[name] === 'number' ? data[name] : 0);
+  const isRequest = row.kind === 'usage';
+  return {
     sessionId: row.session_id,
     kind: row.kind,
-    responseId: row.response_id,
+    responseId: isRequest ? (textOrNull(data['response_id']) ?? `r${row.seq}`) : row.response_id,
     createdAt: row.created_at,
     cwd: row.cwd,
-    provider: textOrNull(row.provider),
-    model: textOrNull(row.model),
-    role: textOrNull(row.role),
-    inputTokens: row.input,
-    outputTokens: row.output,
-    costUsd: typeof row.cost === 'number' ? row.cost : null,
-  }));
+    provider: textOrNull(data['provider']),
+    model: textOrNull(data['model']),
+    role: isRequest ? roleOf(data, row) : null,
+    inputTokens: count('input_tokens') + count('cache_read_tokens') + count('cache_write_tokens'),
+    outputTokens: count('output_tokens'),
+    costUsd: typeof data['cost_usd'] === 'number' ? data['cost_usd'] : null,
+  };
+}
+
+function roleOf(data: Readonly<Record<string, unknown>>, row: SpentRow): string {
+  return textOrNull(data['role']) ?? textOrNull(data['purpose']) ?? (row.is_agents === 1 ? 'subagent' : 'main');
 }
 
 /** JSON from outside may hold a number where a name belongs. */
-function textOrNull(value: string | number | null): string | null {
-  return value === null ? null : String(value);
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : null;
 }

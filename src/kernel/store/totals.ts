@@ -67,9 +67,8 @@ function queueNewEvents({ sql }: Connection): boolean {
   if (last === null) return false;
   sql(`INSERT OR IGNORE INTO totals_queue
     SELECT DISTINCT session_id, 0 FROM events WHERE id > ? AND id <= ?`).run(done, last);
-  sql(`INSERT OR IGNORE INTO totals_queue SELECT DISTINCT p.id, 0 FROM events e
-    JOIN sessions s ON s.id = e.session_id JOIN sessions p ON p.id = s.parent_id
-    WHERE e.id > ? AND e.id <= ? AND s.kind = 'agent'`).run(done, last);
+  sql(`INSERT OR IGNORE INTO totals_queue SELECT DISTINCT p.id, 0 FROM totals_queue q
+    JOIN sessions s ON s.id = q.session_id JOIN sessions p ON p.id = s.parent_id WHERE s.kind = 'agent'`).run();
   sql('UPDATE totals_state SET counted_to = ?').run(last);
   return true;
 }
