@@ -194,6 +194,7 @@ const openers: Readonly<Record<string, string>> = {
   'commands/export-session.ts': 'the file of an export, to write to it',
   'kernel/config/trust-file.ts': 'drafts of its own',
   'kernel/console/print.ts': 'the empty device, in the place of a terminal',
+  'kernel/console/waiting-line.ts': 'a row on the terminal, in a thread of its own',
   'kernel/tools/page-worker.ts': 'the page that it is given on descriptor 3',
   'kernel/tools/process/terminal-command.ts': 'a terminal, in a process of its own',
 };
@@ -237,6 +238,7 @@ function keptPromises(root: string, sources: readonly Source[]): string[] {
 const terminalWriters = [
   'kernel/console/ask.ts',
   'kernel/console/print.ts',
+  'kernel/console/waiting-line.ts',
   'ui/early-frame.ts',
   'kernel/tools/page-worker.ts',
   'kernel/tools/process/terminal-command.ts',

@@ -30,6 +30,7 @@ import {
   progressOn,
 } from '../kernel/console/line-output.js';
 import { findSession } from '../kernel/console/stored-session.js';
+import { whileAsking, whileReading } from '../kernel/console/waiting-line.js';
 import { loadVerdict } from '../kernel/permissions/shell/load-verdict.js';
 
 interface Options {
@@ -109,7 +110,10 @@ export const exportCalls: CommandHandler = {
         const kept = [...fields, 'arguments' as const].filter((name) => !options.hashArgs || !wordy.includes(name));
         if (options.csv) printCsv(out, kept);
         const filter = await filterOf(options, store);
-        const batches = filter.limit === undefined ? records.eachCall(filter) : [await records.calls(filter)];
+        const batches =
+          filter.limit === undefined
+            ? whileReading(records.eachCall(filter))
+            : [await whileAsking(() => records.calls(filter))];
         for await (const calls of batches)
           for (const call of calls) {
             const row = { ...rowOf(call), arguments: call.arguments };
@@ -133,7 +137,7 @@ async function audit({ out, withStore }: CommandLine, options: Options): Promise
     const filter = await filterOf(options, store);
     const isForPrograms = options.json === true || options.csv === true;
     if (options.page === undefined && (options.all || (isForPrograms && options.limit === undefined)))
-      await printCalls(out, options, rowBatches(records.eachCall(filter)));
+      await printCalls(out, options, rowBatches(whileReading(records.eachCall(filter))));
     else await printCallPage(out, options, { records, filter });
     return exit.done;
   });
@@ -149,7 +153,7 @@ async function printCallPage(
   { records, filter }: { readonly records: Records; readonly filter: CallFilter },
 ): Promise<void> {
   const [size, page] = [filter.limit ?? callsOnPage, countOption(options.page, '--page', 1)];
-  const newest = await records.calls({ ...filter, limit: size * page + 1 });
+  const newest = await whileAsking(() => records.calls({ ...filter, limit: size * page + 1 }));
   const isMore = newest.length > size * page;
   const end = newest.length - size * (page - 1);
   const rows = newest.slice(isMore ? 1 : 0, Math.max(0, end)).map(rowOf);
@@ -321,7 +325,7 @@ export const suggestAllowRules: CommandHandler = {
 
 async function suggest({ out, withStore }: CommandLine, json: boolean): Promise<number> {
   return await withStore(async ({ records, settings }) => {
-    const asked = await records.calls({ decidedBy: 'user' });
+    const asked = await whileAsking(() => records.calls({ decidedBy: 'user' }));
     const { proposed, left } = suggestRules(asked.flatMap(askedCall), await createAnalysis(settings), minimum);
     const isRuled = compileRules(settings.config.policy.rules.allow, settings.home, 'allow');
     const fresh = proposed.filter(

@@ -21,6 +21,7 @@ import {
   progressOn,
 } from '../kernel/console/line-output.js';
 import type { Settings } from '../kernel/console/run-settings.js';
+import { whileAsking, whileReading } from '../kernel/console/waiting-line.js';
 
 interface Options {
   readonly json?: boolean;
@@ -348,11 +349,13 @@ function teamAsk(settings: Settings): NonNullable<Records['ask']> {
 async function printAnswer(out: Printer, { columns: names, rows }: SqlAnswer, options: SqlOptions): Promise<void> {
   if (options.csv) {
     printCsv(out, names);
-    for await (const row of rows) printCsv(out, row.map(shownValue));
+    for await (const row of whileReading(rows)) printCsv(out, row.map(shownValue));
     return;
   }
   const all: (readonly (string | number | null)[])[] = [];
-  for await (const row of rows) all.push(row.map(shownValue));
+  await whileAsking(async () => {
+    for await (const row of rows) all.push(row.map(shownValue));
+  });
   if (options.json)
     printJson(
       out,

@@ -64,6 +64,11 @@ export function printError(text: string): void {
   process.stderr.write(sanitize(text));
 }
 
+/** Erases the row that the cursor is in, on a terminal. */
+export function eraseErrorRow(): void {
+  process.stderr.write('\r\x1b[K');
+}
+
 /** Standard output whose reader may go away, as `head` does. */
 export interface Output {
   /** As `printData`. */
