@@ -82,17 +82,24 @@ export interface Run {
   close(): Promise<void>;
 }
 
-/** `canAsk`: a user is there to answer prompts during the whole run. `inRepl`: the run is a REPL. */
+/** `canAsk`: a user is there to answer prompts during the whole run. `inRepl`: the run is a REPL. `updating` receives a
+ * message before an old database is updated; without it the message is printed. */
+interface RunKind {
+  readonly canAsk: boolean;
+  readonly inRepl?: boolean;
+  readonly updating?: ((message: string) => void) | undefined;
+}
+
 export async function openRun(
   settings: Settings,
   options: RootOptions,
-  { canAsk, inRepl = false }: { readonly canAsk: boolean; readonly inRepl?: boolean } = { canAsk: false },
+  { canAsk, inRepl = false, updating }: RunKind = { canAsk: false },
 ): Promise<Run> {
   const allowed = await openAllowed(settings, options);
   const policy = openPolicy(allowed.settings);
   if (options.plan === true) policy.plan(true);
   const sandbox = await openRunSandbox(settings);
-  const opening = openSessionStore(settings, options.ephemeral === true);
+  const opening = openSessionStore(settings, options.ephemeral === true, updating);
   const said: Notice[] = [];
   const notify = (message: string, code = 'tool_missing'): void => {
     said.push({ level: 'warn', code, message });

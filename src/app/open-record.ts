@@ -11,7 +11,8 @@ import { loadWire } from '../kernel/providers/wires/known-wires.js';
 import { StoreError } from '../kernel/store/errors.js';
 import { openMemoryStore } from '../kernel/store/memory-store.js';
 import { openCopy, openStore, openTablesOnServer } from './open-store.js';
-import type { OpenedStore } from '../kernel/store/sqlite-store.js';
+import type { OpenedStore, SqliteStoreOptions } from '../kernel/store/sqlite-store.js';
+import { printError } from '../kernel/console/print.js';
 import { createCapture } from '../kernel/tools/changes/blob-capture.js';
 import { blobSeal, guardedStore, type SecretSource } from '../kernel/secrets/known-secrets.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
@@ -40,8 +41,18 @@ type WatchSource = Pick<Settings, 'config' | 'directories' | 'env' | 'home'>;
 /** The wait for a locked database before a session continues in memory. */
 const longestWaitMs = 2000;
 
+type Updating = NonNullable<SqliteStoreOptions['updating']>;
+
+const printUpdate: Updating = (message) => {
+  printError(`agent: ${message}\n`);
+};
+
 /** Opens the session store. It is one in memory with `--ephemeral`, and, with a warning, where no file can be used. */
-export async function openSessionStore(settings: StoreSource, ephemeral: boolean): Promise<StoreOpening> {
+export async function openSessionStore(
+  settings: StoreSource,
+  ephemeral: boolean,
+  updating: Updating = printUpdate,
+): Promise<StoreOpening> {
   const now = Date.now;
   const inMemory = { tables: tablesAt({ kind: 'memory', now }), ends: null };
   if (ephemeral) return { store: openMemoryStore({ now }), ...inMemory, notices: [] };
@@ -56,6 +67,7 @@ export async function openSessionStore(settings: StoreSource, ephemeral: boolean
       server: serverOptions(settings),
       now,
       notify,
+      updating,
       maxBusyMs: longestWaitMs,
       seal: blobSeal(settings),
       whenBusy: 'later',
@@ -108,11 +120,13 @@ function withoutRecord(store: Store, reason: string, hint: string): Store {
 export async function openRecord(
   settings: StoreSource,
   notify: (message: string) => void,
+  updating: Updating = printUpdate,
 ): Promise<Pick<OpenedStore, 'store' | 'records' | 'tables'>> {
   const opened = await openStore(storePlace(settings), {
     server: serverOptions(settings),
     now: Date.now,
     notify,
+    updating,
     seal: blobSeal(settings),
     whenUnwritable: 'copy',
   });

@@ -61,6 +61,14 @@ export function paintEarly(argv: readonly string[], env: NodeJS.ProcessEnv): Ear
   };
 }
 
+/** Returns what shows a message above the prompt until the session opens; undefined without a frame. */
+export function rowAbove(early: EarlyFrame | null): ((message: string) => void) | undefined {
+  if (early === null) return undefined;
+  return (message) => {
+    early.show([message.slice(0, screenStreams().output.columns - 1)]);
+  };
+}
+
 export function isPlainTerminal(env: NodeJS.ProcessEnv): boolean {
   return env.TERM === 'dumb' || env.AGENT_PLAIN === '1';
 }

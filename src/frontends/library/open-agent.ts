@@ -206,13 +206,14 @@ export interface DeniedCall {
 export async function openAgent(options: AgentOptions): Promise<Agent> {
   const { builtins = [], store = 'memory', test, tools = [] } = options;
   const settings = await settingsOf(options);
-  const run = await openRun(settings, {
+  const given: Parameters<typeof openRun>[1] = {
     ephemeral: store === 'memory',
     tools: builtins.length === 0 ? false : builtins.join(','),
     outputFormat: 'stream-json',
     set: [],
     ...(test === undefined ? {} : { test }),
-  });
+  };
+  const run = await openRun(settings, given, { canAsk: false, updating: () => undefined });
   const agent = new OpenAgent(run, options, await loadSchemaCompiler());
   try {
     for (const tool of tools) agent.registerTool(tool);

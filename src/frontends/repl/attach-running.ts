@@ -11,7 +11,7 @@ import { outputIsTerminal, printError } from '../../kernel/console/print.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { findSession } from '../../kernel/console/stored-session.js';
 import { directoryId } from '../../kernel/disk/directory-id.js';
-import type { EarlyFrame } from '../../ui/early-frame.js';
+import { type EarlyFrame, rowAbove } from '../../ui/early-frame.js';
 import { printErrorWrapped, printWrapped } from './print-wrapped.js';
 import { shortId } from './short-id.js';
 import { type Attached, attachTerminal } from './attach-client.js';
@@ -32,7 +32,7 @@ export async function attachIfRunning(
   words: readonly string[],
   early: EarlyFrame | null,
 ): Promise<After | null> {
-  const id = await runningId(settings, options);
+  const id = await runningId(settings, options, early);
   return id === null ? null : await attachTo(settings, id, options, words, early);
 }
 
@@ -47,8 +47,8 @@ export async function attachInUse(settings: Settings, id: string, options: RootO
 }
 
 /** Returns the id of the session that `-c` or `-r` name; null where they name none. */
-async function runningId(settings: Settings, options: RootOptions): Promise<string | null> {
-  const { store } = await openRecord(settings, () => undefined);
+async function runningId(settings: Settings, options: RootOptions, early: EarlyFrame | null): Promise<string | null> {
+  const { store } = await openRecord(settings, () => undefined, rowAbove(early));
   try {
     const choice = {
       continueNewest: options.continue === true,

@@ -10,7 +10,7 @@ import { createTheme } from '../../kernel/console/theme.js';
 import type { TerminalFacts, ThemeChoice } from '../../kernel/console/theme.js';
 import { emptyView, pastOf } from '../../ui/view.js';
 import type { ReplHandle, ReplOptions } from '../../ui/repl-options.js';
-import { type EarlyFrame, screenStreams } from '../../ui/early-frame.js';
+import { type EarlyFrame, rowAbove, screenStreams } from '../../ui/early-frame.js';
 import { endingSignals, type EndingSignal, giveTerminalBackOnCrash, onEndingSignal } from '../../ui/ending.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { configuredTheme, createThemes, terminalFacts } from './terminal-theme.js';
@@ -66,7 +66,7 @@ export async function runRepl(
   const running = report ? null : await attachFirst(settings, options, words, early);
   if (running) return await afterAttached(running);
   const isFirst = !settings.ephemeral && store.mode !== 'remote' && !existsSync(files.database);
-  const run = await openRun(settings, options, { canAsk: true, inRepl: true });
+  const run = await openRun(settings, options, { canAsk: true, inRepl: true, updating: rowAbove(early) });
   let ended: Ended;
   try {
     ended = await converseIn(run, words, { early, typed, isFirst, report });

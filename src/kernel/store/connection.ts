@@ -5,7 +5,15 @@ import type { Synced } from '../core/store.js';
 import { makeFilesPrivate, unwritable } from './database-file.js';
 import { checkSqliteVersion, type Database, type Driver } from './driver.js';
 import { asStoreError, isBusy, isDamage } from './errors.js';
-import { migrate, refuseForeign, refuseForeignCode, refuseNewer, schemaVersion, userVersion } from './migrations.js';
+import {
+  migrate,
+  refuseForeign,
+  refuseForeignCode,
+  refuseNewer,
+  schemaVersion,
+  type Announce,
+  userVersion,
+} from './migrations.js';
 
 /** SQLite blocks the thread this long for a lock. Longer waits happen outside
  * SQLite and do not block. */
@@ -39,11 +47,11 @@ export interface Connection {
 
 /** Opens an existing database, migrates it, and reads enough of it to notice a
  * truncated file or a lost page. Throws a StoreError, SQLite's own error where
- * the file is damaged (`isDamage`) or locked (`isBusy`). */
-export function connect(driver: Driver, file: string): Connection {
+ * the file is damaged (`isDamage`) or locked (`isBusy`). `report` receives a message before migrations that take long. */
+export function connect(driver: Driver, file: string, report?: Announce): Connection {
   assertWritable(file);
   refuseNewerLog(driver, file);
-  return prepared(open(driver, file), file);
+  return prepared(open(driver, file), file, report);
 }
 
 /** The two bytes of the header with the file format: 2 means a write-ahead log, which a database in memory does not
@@ -56,9 +64,9 @@ export function connectImage(driver: Driver, bytes: Buffer, file: string): Conne
   return prepared(new driver(bytes), file);
 }
 
-function prepared(db: Database, file: string): Connection {
+function prepared(db: Database, file: string, report?: Announce): Connection {
   try {
-    const { inode } = prepare(db, file);
+    const { inode } = prepare(db, file, report);
     const transaction = db.transaction((work: () => void) => {
       work();
     });
@@ -78,7 +86,7 @@ function prepared(db: Database, file: string): Connection {
   }
 }
 
-function prepare(db: Database, file: string): { readonly inode: number } {
+function prepare(db: Database, file: string, report?: Announce): { readonly inode: number } {
   const version = userVersion(db);
   refuseNewer(version, file);
   refuseForeign(db, version, file);
@@ -92,7 +100,7 @@ function prepare(db: Database, file: string): { readonly inode: number } {
   db.pragma(`journal_size_limit = ${maxLogBytes}`);
   checkSqliteVersion(db.prepare<[], string>('SELECT sqlite_version()').pluck().get() ?? '');
   if (version !== schemaVersion) {
-    migrate(db, file);
+    migrate(db, file, report);
     if (version > 0) refuseForeignCode(db, file);
   }
   db.prepare('SELECT (SELECT max(id) FROM events), (SELECT max(rowid) FROM sessions)').get();

@@ -1,4 +1,5 @@
 import freshSchema from '../../../config/store-schema.json' with { type: 'json' };
+import { statsAt } from '../disk/path-stats.js';
 import type { Database, Driver } from './driver.js';
 import { StoreError } from './errors.js';
 import { chainLink, eventChecksum, eventDigests, type HashedRow } from './hash-chain.js';
@@ -596,7 +597,7 @@ export function userVersion(db: Database): number {
 
 /** Brings `db` to `schemaVersion`: an empty database in one step, an older one by its migrations. Two processes may do
  * this at once. Throws a StoreError for a newer database and for one of another program. */
-export function migrate(db: Database, file: string): void {
+export function migrate(db: Database, file: string, report: Announce = silent): void {
   const create = db.transaction(() => {
     if (db.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() !== undefined) return;
     for (const sql of freshSchema.statements) db.exec(sql);
@@ -609,11 +610,20 @@ export function migrate(db: Database, file: string): void {
     db.pragma(`user_version = ${schemaVersion}`);
   });
   if (userVersion(db) === 0 && freshSchema.version === schemaVersion) create.immediate();
-  migrateInSteps(db, file);
+  migrateInSteps(db, file, report);
 }
 
-/** Applies the migrations that `db` has not. Each step is a transaction, so a kill leaves a whole schema. */
-export function migrateInSteps(db: Database, file: string): void {
+/** Receives a message for the user, before the work that it is about. */
+export type Announce = (message: string) => void;
+
+const silent: Announce = () => undefined;
+/** The migrations of a database of this size are likely to take longer than `noticedMs`. */
+const largeBytes = 64 * 1024 * 1024;
+const noticedMs = 500;
+
+/** Applies the migrations that `db` has not. Each step is a transaction, so a kill leaves a whole schema. Where
+ * that takes long, `report` receives one message. */
+export function migrateInSteps(db: Database, file: string, report: Announce = silent): void {
   const step = db.transaction(() => {
     const version = userVersion(db);
     refuseNewer(version, file);
@@ -625,8 +635,17 @@ export function migrateInSteps(db: Database, file: string): void {
     db.pragma(`user_version = ${version + 1}`);
     return true;
   });
-  let more = true;
-  while (more) more = step.immediate();
+  const bytes = statsAt(file)?.size ?? 0;
+  const start = performance.now();
+  let isReported = false;
+  do {
+    const left = schemaVersion - userVersion(db);
+    const takesLong = bytes >= largeBytes || performance.now() - start > noticedMs;
+    if (isReported || left <= 0 || !takesLong) continue;
+    const steps = `${left} step${left === 1 ? '' : 's'}`;
+    report(`Updating the session database (${Math.round(bytes / 1e6)} MB) for this version, ${steps} …`);
+    isReported = true;
+  } while (step.immediate());
 }
 
 /** Throws a StoreError `foreign` for triggers and views that this program did not make, and SQLite's error for damage where

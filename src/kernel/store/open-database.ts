@@ -12,6 +12,8 @@ export interface OpenOptions {
   readonly maxBusyMs: number;
   /** Receives messages about damage and repairs. */
   readonly notify: (message: string) => void;
+  /** Receives a message before work on an old database that takes long. */
+  readonly report?: (message: string) => void;
 }
 
 const pathReasons: Readonly<Record<string, string>> = {
@@ -28,7 +30,7 @@ const pathReasons: Readonly<Record<string, string>> = {
 /** Opens the database in `file`; makes it when there is none, repairs it when
  * it is damaged. Throws a StoreError. */
 export async function openDatabase(options: OpenOptions): Promise<Connection> {
-  const { driver, file, maxBusyMs } = options;
+  const { driver, file, maxBusyMs, report } = options;
   try {
     const condition = inspectFile(file);
     if (condition.is === 'damaged') return await reopenRepaired(options, condition.reason, null);
@@ -36,7 +38,7 @@ export async function openDatabase(options: OpenOptions): Promise<Connection> {
       if (existsSync(`${file}-wal`)) await clearStrayLog(options);
       createDatabase(driver, file);
     }
-    return await retryWhileBusy(() => connect(driver, file), maxBusyMs);
+    return await retryWhileBusy(() => connect(driver, file, report), maxBusyMs);
   } catch (error) {
     if (isDamage(error) && !(error instanceof StoreError))
       return await reopenRepaired(options, damageReason(error), null);

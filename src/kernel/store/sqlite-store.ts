@@ -79,6 +79,8 @@ export interface SqliteStoreOptions {
   readonly maxBusyMs?: number;
   /** Receives messages about damage that a later read finds. */
   readonly notify?: (message: string) => void;
+  /** Receives a message before the database of an older version is updated, where that takes long. */
+  readonly updating?: (message: string) => void;
   /** Encrypts contents that hold secrets. Without it they are stored as they are. */
   readonly seal?: BlobSeal;
   /** The behaviour while another process keeps the database locked: reject (default), or return a store that tries to
@@ -137,6 +139,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     file,
     now: options.now,
     maxBusyMs: options.maxBusyMs ?? defaultBusyMs,
+    report: once(options.updating),
     notify: (message) => {
       tell(message);
     },
@@ -155,6 +158,15 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
   tell = options.notify ?? tell;
   const { records } = store;
   return { store, records, tables: store.tables, ends: sessionEnds(file), notices, busy };
+}
+
+/** A database that is locked is opened several times, each time with the same message. */
+function once(report: SqliteStoreOptions['updating']): (message: string) => void {
+  let isReported = false;
+  return (message) => {
+    if (!isReported) report?.(message);
+    isReported = true;
+  };
 }
 
 /** A copy of a database that can be read and not written. */

@@ -153,3 +153,23 @@ test('a database of the fifth version loses nothing: events, chain, costs, searc
   ).toEqual([1, 2, 3, 4].map((seq) => ({ seq, bytes: seq === 4 ? 16 : 32 })));
   await store.close();
 });
+
+test.each([
+  [0, 0],
+  [70, 1],
+])('%i MB of an old database: %i messages before it is updated, none afterwards', async (megabytes, count) => {
+  const file = join(folder, `large-${megabytes}.db`);
+  await madeByFifth(file);
+  const db = new Database(file);
+  const add = db.prepare("INSERT INTO blobs VALUES (?, 1000000, 'raw', zeroblob(1000000))");
+  for (let index = 0; index < megabytes; index++) add.run(String(index));
+  db.close();
+  for (const expected of [count, 0]) {
+    const messages: string[] = [];
+    const { store } = await openSqliteStore({ file, now: clock, updating: (message) => messages.push(message) });
+    await store.close();
+    expect(messages.length).toBe(expected);
+    for (const message of messages)
+      expect(message).toMatch(/^Updating the session database \(70 MB\) for this version, \d+ steps …$/);
+  }
+});
