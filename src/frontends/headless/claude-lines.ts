@@ -4,6 +4,9 @@ import { noUsage, type UsageSum } from '../../kernel/core/usage-totals.js';
 import { isError, parseEnvelope } from '../../kernel/core/envelope.js';
 import { type Event, knownEvent, type ToolCallData, type ToolResultData } from '../../kernel/core/event.js';
 import { isRecord, type JsonObject } from '../../kernel/core/json.js';
+import type { Run } from '../../app/create-session.js';
+import { agentNames } from '../../kernel/console/agent-names-port.js';
+import { serverStatus } from '../../kernel/console/server-status.js';
 import type { AgentEvent } from '../../kernel/core/session-port.js';
 import type { Denial } from '../../kernel/core/tool.js';
 import { theirCall } from '../../kernel/tools/claude-dialect.js';
@@ -15,8 +18,11 @@ import { version } from '../../kernel/console/version.js';
  * 2026-11-22. `mode`: its name of the approval mode. */
 export function createClaudeLines(
   { session, toolNames, now }: TurnScene,
-  mode: () => string,
-  outputStyle: string | null,
+  {
+    mode,
+    outputStyle,
+    offers,
+  }: { readonly mode: () => string; readonly outputStyle: string | null; readonly offers: Offers },
 ): TurnLines {
   const startedAt = now();
   const meter = createUsageMeter();
@@ -27,6 +33,7 @@ export function createClaudeLines(
         type: 'system',
         subtype: 'init',
         ...scene(session, toolNames),
+        ...offers,
         output_style: outputStyle ?? 'default',
         permissionMode: mode(),
       }),
@@ -55,6 +62,31 @@ export function createClaudeLines(
     },
   };
 }
+
+/** The lists of a run in the first line of its turns. */
+export type Offers = JsonObject;
+
+/** Returns the commands, agents, skills and servers of a run under Claude Code's names. */
+export async function offersOf(
+  { toolbox: { parts } }: Pick<Run, 'toolbox'>,
+  commands: readonly string[],
+): Promise<Offers> {
+  const servers = (await parts.find(serverStatus)?.()) ?? [];
+  return {
+    mcp_servers: servers.map(({ name, state }) => ({ name, status: serverStates[state] ?? 'pending' })),
+    slash_commands: commands,
+    agents: (await parts.find(agentNames)?.()) ?? [],
+    skills: commands.filter((name) => name.startsWith(skillPrefix)).map((name) => name.slice(skillPrefix.length)),
+  };
+}
+
+const skillPrefix = 'skill:';
+const serverStates: Readonly<Record<string, string>> = {
+  connected: 'connected',
+  failed: 'failed',
+  unusable: 'failed',
+  off: 'disabled',
+};
 
 function stamped(line: JsonObject): JsonObject {
   return { ...line, uuid: randomUUID() };
@@ -110,11 +142,7 @@ function scene(session: TurnScene['session'], toolNames: readonly string[]): Jso
     session_id: session.id,
     cwd: session.cwd,
     tools,
-    mcp_servers: [],
     model: session.ref().model,
-    slash_commands: [],
-    agents: [],
-    skills: [],
     plugins: [],
     apiKeySource: 'none',
     claude_code_version: version,

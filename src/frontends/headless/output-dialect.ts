@@ -8,7 +8,7 @@ import type { RootOptions } from '../../kernel/console/options.js';
 import type { Run } from '../../app/create-session.js';
 import { claudeMode } from '../../kernel/tools/claude-dialect.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
-import { createClaudeLines } from './claude-lines.js';
+import { createClaudeLines, type Offers, offersOf } from './claude-lines.js';
 import { askForJson, openAnswerFile, readAnswerSchema } from './final-answer.js';
 
 const dialects = ['agent', 'claude'] as const;
@@ -20,7 +20,9 @@ export interface FrontParts {
   ask(session: SessionPort & { tell(note: string): void }, submit?: Ask): Ask;
   /** Returns `ask` with its last answer noted for `keep`. */
   keeping(ask: Ask): Ask;
-  lines(scene: TurnScene, run: Pick<Run, 'policy' | 'settings'>): TurnLines;
+  /** Returns what the first line of a turn lists of the run. */
+  offers(run: Run, commands: () => Promise<readonly string[]>): Promise<Offers>;
+  lines(scene: TurnScene, run: Pick<Run, 'policy' | 'settings'>, offers: Offers): TurnLines;
   /** A call by its name and arguments in the dialect. */
   named(question: Question, cwd: string): { readonly name: string; readonly input: Readonly<Record<string, unknown>> };
   /** Writes the last answer to the file that was asked for. Rejects with a `CliError` where it cannot be written. */
@@ -50,9 +52,14 @@ export async function openFrontParts(options: RootOptions, { cwd }: Pick<Setting
     ask: (session, submit = (prompt) => session.submit(prompt)) =>
       keeping(schema ? askForJson(session, schema) : submit),
     keeping,
-    lines: (scene, { policy, settings }) =>
+    offers: async (run, commands) => (dialect === 'claude' ? await offersOf(run, await commands()) : {}),
+    lines: (scene, { policy, settings }, offers) =>
       dialect === 'claude'
-        ? createClaudeLines(scene, () => claudeMode(policy), settings.config.request.outputStyle)
+        ? createClaudeLines(scene, {
+            mode: () => claudeMode(policy),
+            outputStyle: settings.config.request.outputStyle,
+            offers,
+          })
         : createTurnLines(scene),
     named: ({ call: { tool, args } }, at) => {
       if (dialect !== 'claude') return { name: tool.name, input: args };

@@ -29,6 +29,8 @@ export interface SlashTurns {
    * the prompt of a server. Throws a `CliError` (2) for a command that does not run here: the model could do nothing with
    * it. `ask` runs what the command sends to the model. */
   find(prompt: string, origin: PromptOrigin, ask: Ask): Promise<(() => Promise<TurnEnd>) | null>;
+  /** Returns the names of those that run here, and of commands in files, skills and the prompts of servers. */
+  names(origin: PromptOrigin): Promise<readonly string[]>;
 }
 
 export function openSlashTurns(run: Run, chat: Assembly): SlashTurns {
@@ -46,6 +48,10 @@ export function openSlashTurns(run: Run, chat: Assembly): SlashTurns {
       const command = await usableCommand(typed, origin, { run, chat, commands });
       return async () => await runAsTurn(command, typed.argument, chat, ask);
     },
+    names: async (origin) =>
+      (await knownCommands(run, commands))
+        .filter(({ group, isHarmless }) => origin === 'typed' || group === undefined || isHarmless === true)
+        .map(({ name }) => name),
   };
 }
 
@@ -89,18 +95,23 @@ async function usableCommand(typed: TypedCommand, origin: PromptOrigin, scene: S
 }
 
 async function unknownHere(typed: TypedCommand, { run, chat, commands }: Scene): Promise<CliError> {
-  const usable = commands.filter(({ leaves, needsScreen }) => leaves !== true && needsScreen === undefined);
-  const written = (await run.parts.menus()).flatMap((menu) => menu.commands());
-  const known = [
-    ...usable,
-    ...written.map(({ name, description }) => ({ name, description, run: () => Promise.resolve() })),
-  ];
+  const known = await knownCommands(run, commands);
   const [, ...nearest] = (unknownCommand(typed, known).split('\n', 1)[0] ?? '').split(/(?<=\.) /);
   const works = [...new Set(known.map(({ name }) => `/${name}`))].join(', ');
   // A command of a project that is not trusted is not there, either.
   const warnings = chat.notices.filter(isWarning).map(({ message }) => `${message}\n`);
   const hint = `${warnings.join('')}${nearest.join(' ')} With -p these work: ${works}.`.trim();
   return new CliError(exit.usage, `there is no command /${typed.name}`, hint);
+}
+
+/** Returns the commands that need no screen, and those in files, skills and the prompts of servers, without a group. */
+async function knownCommands(
+  { parts }: Pick<Run, 'parts'>,
+  commands: readonly SlashCommand[],
+): Promise<readonly SlashCommand[]> {
+  const usable = commands.filter(({ leaves, needsScreen }) => leaves !== true && needsScreen === undefined);
+  const written = (await parts.menus()).flatMap((menu) => menu.commands());
+  return [...usable, ...written.map(({ name, description }) => ({ name, description, run: () => Promise.resolve() }))];
 }
 
 const isWarning = ({ level }: Notice): boolean => level === 'warn';

@@ -1,5 +1,5 @@
 import { CliError, exit } from '../../kernel/console/command.js';
-import { loadOnce } from '../../kernel/core/runtime.js';
+import { type LoadedOnce, loadOnce } from '../../kernel/core/runtime.js';
 import { isCommandLine } from '../../kernel/console/slash-command.js';
 import type { Ask } from './headless.js';
 import type { ModelRef } from '../../kernel/core/projection.js';
@@ -11,6 +11,7 @@ import { resolveModel } from '../../app/model-resolution.js';
 import { withSystemPrompt } from '../../app/settings.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { type FrontParts, openFrontParts } from './output-dialect.js';
+import type { SlashTurns } from './slash-turn.js';
 import { type Controls, type StreamConversation, runStreamInput } from './stream-input.js';
 
 export { openFrontParts } from './output-dialect.js';
@@ -32,7 +33,7 @@ export async function converse(
       input: process.stdin,
       begin: async (systemPrompt) => {
         chat = await createAgentSession(prompted(run, systemPrompt), choice, asks);
-        return conversation(run, chat, parts);
+        return await conversation(run, chat, parts);
       },
       controls: controlsOf(run, () => chat),
       attach: async (bytes) => await run.pictures.takeBytes({ name: 'picture', bytes }),
@@ -84,24 +85,25 @@ function prompted(run: Run, added: string | null): Run {
   return { ...run, settings: withSystemPrompt(run.settings, systemPrompt) };
 }
 
-function conversation(run: Run, chat: Assembly, parts: FrontParts): StreamConversation {
+async function conversation(run: Run, chat: Assembly, parts: FrontParts): Promise<StreamConversation> {
   const { session, notices, save } = chat;
   const toolNames = run.toolbox.registry.list().map((tool) => tool.name);
   const now = (): number => performance.now();
+  const turns = loadOnce(async () => (await import('./slash-turn.js')).openSlashTurns(run, chat));
+  const offers = await parts.offers(run, async () => await (await turns.get()).names('input'));
   return {
     session,
-    ask: askOrRun(run, chat, parts),
+    ask: askOrRun(chat, parts, turns),
     save,
-    lines: () => parts.lines({ session, toolNames, directories: run.policy.directories, now }, run),
+    lines: () => parts.lines({ session, toolNames, directories: run.policy.directories, now }, run, offers),
     notices: [...run.notices(), ...notices],
   };
 }
 
 /** Returns what answers a message: the model, or the slash command that it names. One that does not run here fails its
  * turn, and no model reads it. */
-function askOrRun(run: Run, chat: Assembly, parts: FrontParts): Ask {
+function askOrRun(chat: Assembly, parts: FrontParts, turns: LoadedOnce<SlashTurns>): Ask {
   const ask = parts.ask(chat.session);
-  const turns = loadOnce(async () => (await import('./slash-turn.js')).openSlashTurns(run, chat));
   return async (text) => {
     if (!isCommandLine(text)) return await ask(text);
     try {

@@ -4,7 +4,7 @@ import { didYouMean, withoutEnd } from '../../kernel/core/text.js';
 import type { Schedule } from '../../kernel/core/runtime.js';
 import type { FrontParts } from '../headless/output-dialect.js';
 import type { EarlyFrame } from '../../ui/early-frame.js';
-import { type Ask, createTurnLines, type OutputFormat, runHeadless } from '../headless/headless.js';
+import { type Ask, createTurnLines, type OutputFormat, runHeadless, type TurnLines } from '../headless/headless.js';
 import { askTowardsGoal, goalOptions, goalRequest, missingPrompt } from '../headless/given-goal.js';
 import { keptWait, longestLimitWait } from '../../kernel/console/limit-option.js';
 import type { RootOptions } from '../../kernel/console/options.js';
@@ -213,8 +213,7 @@ async function runPrompts(
 ): Promise<number> {
   const { run, chat, ask } = scene;
   const { session } = chat;
-  const toolNames = run.toolbox.registry.list().map((tool) => tool.name);
-  const turn = { session, toolNames, directories: run.policy.directories, now: () => performance.now() };
+  const lines = await linesOfTurns(run, chat, parts);
   let code: number = exit.done;
   // A command that does not run here ends the run before anything is sent.
   const commands: (Ask | null)[] = [];
@@ -227,7 +226,7 @@ async function runPrompts(
       save: chat.save,
       ask: command === null ? ask : (parts?.keeping(command) ?? command),
       format,
-      lines: parts ? parts.lines(turn, run) : createTurnLines(turn),
+      lines: lines(),
       verbose: run.options.verbose === true,
       notices: index === 0 ? [...run.notices(), ...chat.notices] : [],
     });
@@ -235,6 +234,17 @@ async function runPrompts(
   }
   await parts?.keep();
   return code;
+}
+
+/** Returns what makes the lines of a turn. */
+async function linesOfTurns(run: Run, chat: Assembly, parts: FrontParts | null): Promise<() => TurnLines> {
+  const { session } = chat;
+  const toolNames = run.toolbox.registry.list().map((tool) => tool.name);
+  const turn = { session, toolNames, directories: run.policy.directories, now: () => performance.now() };
+  if (parts === null) return () => createTurnLines(turn);
+  const commands = async () => await (await loadSlashTurns()).openSlashTurns(run, chat).names('typed');
+  const offers = await parts.offers(run, commands);
+  return () => parts.lines(turn, run, offers);
 }
 
 /** Returns the slash command that `prompt` names; null for a message. Throws a `CliError` (2) for one that does not run
