@@ -222,6 +222,33 @@ test('a choice for this project goes into its own file, which is trusted with it
   expect((await said(at, 'exec.timeout_s')).join()).toContain('120 (default)');
 });
 
+test('a setting that counts at once can be changed for this session alone, which writes nothing', async () => {
+  const at = place();
+  const { press, until, harness } = await dialog(at);
+  harness.type('/config\r');
+  await press(
+    ['type to search', 'reasoning effort'],
+    ['Filter: reasoning', enter],
+    ['nearest supported level', `low${enter}`],
+  );
+  await press(['Only in this session', `${down}${down}${enter}`]);
+  const rows = await until('effort = "low" in this session. Your settings stay as they are.');
+  expect(rows).toMatch(/ effort +not set/);
+  expect(rows).not.toContain('u undo');
+  expect(at.applied).toEqual(['low']);
+  expect(await said(at, 'effort=high --session')).toEqual([
+    'info: effort = "high" in this session. Your settings stay as they are.',
+  ]);
+  expect(at.applied).toEqual(['low', 'high']);
+  expect(await said(at, '--session exec.timeout_s=7')).toEqual([
+    'error: Not set: exec.timeout_s cannot change within a session. Leave out --session, or start agent with --set exec.timeout_s=VALUE.',
+  ]);
+  expect(at.files()).toEqual({ own: '{}\n', shared: null });
+  await press(['Your settings stay', clear], ['type to search', 'exec.timeout_s'], ['Filter: exec', enter]);
+  await press(['> 120', `${clear}7${enter}`]);
+  expect(await until('where?')).not.toContain('Only in this session');
+});
+
 test('a key that only the user may set is not offered for a project', async () => {
   const at = place();
   const { press, until, harness } = await dialog(at);

@@ -3,7 +3,7 @@ import { loadConfig, type LoadedConfig } from '../../kernel/config/load.js';
 import { keyText, maskValue, resolveKey, type SettingKey } from '../../kernel/config/settings-schema.js';
 import type { Repl } from '../../kernel/console/command.js';
 import { startProblems } from '../configure.js';
-import { applySetting } from './apply-setting.js';
+import { applySetting, isLive } from './apply-setting.js';
 import { changeSetting, type Scope, type SettingChange, undoChange } from './setting-changes.js';
 import { fixedBy, originAt } from './setting-rows.js';
 
@@ -33,6 +33,21 @@ export async function saveSetting({ key, scope, value }: SettingWish, repl: Repl
       : `Saved to ${scope.file}: ${keyText(key.path)} = ${JSON.stringify(maskValue(value, key.path))}.`;
   const effect = await effectOf({ key, scope, value }, before, repl);
   return { ok: true, said: `${done} ${effect}`.trim(), change: result.change };
+}
+
+/** Applies a value to this session and writes nothing. Says what happened. */
+export async function setForSession({ path }: SettingKey, value: unknown, repl: Repl): Promise<SaveReport> {
+  const key = keyText(path);
+  const set = `${key} = ${JSON.stringify(maskValue(value ?? null, path))}`;
+  if (!isLive(key) || value === undefined)
+    return {
+      ok: false,
+      said: `Not set: ${key} cannot change within a session. Leave out --session, or start agent with --set ${key}=VALUE.`,
+    };
+  const isApplied = await applySetting(key, value, repl);
+  return isApplied
+    ? { ok: true, said: `${set} in this session. Your settings stay as they are.` }
+    : { ok: false, said: `Not set: ${set} cannot be used in this session.` };
 }
 
 /** Applies the change where it counts now. Returns what the user must know about its effect. */

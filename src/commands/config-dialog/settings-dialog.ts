@@ -2,8 +2,9 @@ import type { LoadedConfig } from '../../kernel/config/load.js';
 import { keyText, type SettingKey } from '../../kernel/config/settings-schema.js';
 import type { Repl } from '../../kernel/console/command.js';
 import type { PickItem } from '../../kernel/console/slash-command.js';
+import { isLive } from './apply-setting.js';
 import { askValue } from './ask-value.js';
-import { loadNow, type SaveReport, saveSetting, undoSetting } from './save-setting.js';
+import { loadNow, type SaveReport, saveSetting, setForSession, undoSetting } from './save-setting.js';
 import { isForProjects, projectScope, type Scope, type SettingChange } from './setting-changes.js';
 import { fixedBy, originAt, settingLines, type SettingRow, settingRows, shortValue } from './setting-rows.js';
 
@@ -64,39 +65,47 @@ async function changeRow(row: SettingRow, now: LoadedConfig, repl: Repl): Promis
   const chosen = await askValue(row, now, repl);
   if (chosen === null) return null;
   const scope = await askScope(row, chosen.value, now, repl);
+  if (scope === 'session') return await setForSession(row, chosen.value, repl);
   return scope && (await saveSetting({ key: row, scope, value: chosen.value }, repl));
 }
 
-/** Asks which file a value is for. Keys that a project may not set are for all projects. */
+/** Asks what a value is for: a file of settings, or this session. Where only one is possible, it does not ask. */
 async function askScope(
   key: SettingKey,
   value: unknown,
   now: LoadedConfig,
   { settings, screen }: Repl,
-): Promise<Scope | null> {
+): Promise<Scope | 'session' | null> {
   const user: Scope = { kind: 'user', file: settings.config.files.config };
   const project = isForProjects(key, value) ? projectScope({ ...settings, loaded: now }) : null;
-  if (project === null) return user;
   const origin = originAt(now, key.path);
-  const isShared = now.project !== null && !now.project.trusted && now.project.file.path === project.file;
-  return await screen.pick<Scope>({
+  const ofProject = project === null ? [] : [projectItem(project, now)];
+  const ofSession = isLive(keyText(key.path)) && value !== undefined ? [sessionItem] : [];
+  if (ofProject.length + ofSession.length === 0) return user;
+  const forAll = origin.kind === 'project' ? 'this project still sets it' : user.file;
+  const shared = project === null ? '' : 'The file of a project counts for everyone who has the repository.';
+  return await screen.pick<Scope | 'session'>({
     title: `${keyText(key.path)}: where?`,
-    items: [
-      {
-        label: 'For all projects',
-        detail: origin.kind === 'project' ? 'this project still sets it' : user.file,
-        value: user,
-      },
-      {
-        label: 'Only in this project',
-        detail: isShared ? `${project.file}, which you have not trusted` : project.file,
-        value: project,
-      },
-    ],
-    current: origin.kind === 'project' ? project : user,
-    said: `The file of a project counts for everyone who has the repository. For this session alone: options, --set, and the commands with --session. ${fixedBy(origin)}`.trim(),
+    items: [{ label: 'For all projects', detail: forAll, value: user }, ...ofProject, ...ofSession],
+    current: origin.kind === 'project' && project !== null ? project : user,
+    said: `${shared} ${fixedBy(origin)}`.trim(),
   });
 }
+
+function projectItem(project: Extract<Scope, { readonly kind: 'project' }>, now: LoadedConfig): PickItem<Scope> {
+  const isShared = now.project !== null && !now.project.trusted && now.project.file.path === project.file;
+  return {
+    label: 'Only in this project',
+    detail: isShared ? `${project.file}, which you have not trusted` : project.file,
+    value: project,
+  };
+}
+
+const sessionItem = {
+  label: 'Only in this session',
+  detail: 'nothing is written',
+  value: 'session',
+} satisfies PickItem<'session'>;
 
 /** Undoes the last change of this dialog. */
 async function undoLast(changes: SettingChange[], repl: Repl): Promise<SaveReport> {
