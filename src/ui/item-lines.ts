@@ -73,7 +73,7 @@ function toldLines({ seq, text }: Extract<TranscriptItem, { readonly type: 'told
 
 /** Returns the first sentence of a note, without the arguments of a call that it names. */
 function shortNote(note: string): string {
-  const line = note.replace(/^\[([^\]\n]+)\]\n/, '$1: ').split('\n')[0] ?? '';
+  const line = note.replace(/^\[([^\]\n]+)\]\n+/, '$1: ').split('\n')[0] ?? '';
   const named = line.replace(/^(the user (?:undid|redid) )what (\w+)\([^]*\) did to files/, '$1$2');
   return /^[^]*?(?=\. [A-Z])/.exec(named)?.[0] ?? named;
 }

@@ -294,7 +294,7 @@ test('an interrupt pauses a goal, in the turn and in its check; it continues by 
     [
       ['❯ ', "/goal x --check 'true'\n"],
       ['the user has set a goal', null],
-      [/Goal paused: true\. Interrupted\.[^\n]*\n/, '/goal resume\n'],
+      [/Goal paused: `true`\. Interrupted\.[^\n]*\n/, '/goal resume\n'],
       // The turn that was interrupted is judged first.
       ['Goal met after 1 turn', "/goal y --check 'echo begun; sleep 60'\n"],
       ['the user has set a goal', null],

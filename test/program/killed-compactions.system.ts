@@ -46,16 +46,23 @@ function count({ home }: Place, kind: string): number {
   }
 }
 
-/** Starts the command and kills it after so many milliseconds. Resolves with true if it was still running. */
-async function killedAfter(at: Place, prompt: string, ms: number): Promise<boolean> {
+/** When a command is killed: after so many milliseconds, once its event is on the disk, or not at all. */
+type Moment = number | 'its event' | 'never';
+
+/** Starts the command and kills it. Resolves with true if it was still running. */
+async function killed(at: Place, { prompt, kind }: (typeof ways)[number], moment: Moment): Promise<boolean> {
+  const before = count(at, kind);
   const child = spawn(process.execPath, [binary, '-c', '-p', prompt], { cwd: at.work, env: at.env, stdio: 'ignore' });
+  let isOver = false;
   const ended = new Promise<boolean>((resolve) => {
     child.on('close', (_code, signal) => {
+      isOver = true;
       resolve(signal === 'SIGKILL');
     });
   });
-  await Promise.race([ended, wait(ms)]);
-  child.kill('SIGKILL');
+  if (typeof moment === 'number') await Promise.race([ended, wait(moment)]);
+  if (moment === 'its event') while (!isOver && count(at, kind) === before) await wait(1);
+  if (moment !== 'never') child.kill('SIGKILL');
   return await ended;
 }
 
@@ -67,7 +74,8 @@ const ways = [
 test.each(ways)(
   '$name that is killed at any moment leaves the conversation as it was or as it becomes, whole',
   { timeout: 600_000 },
-  async ({ prompt, kind }) => {
+  async (way) => {
+    const { prompt, kind } = way;
     const { at, server } = await session();
     // A turn that a killed process did not ask for is there for the next one.
     const answer = { text: 'THE-SUMMARY of the files.' };
@@ -78,25 +86,24 @@ test.each(ways)(
     expect((await agent(at, ['-c', '-p', '/compact undo'])).code).toBe(0);
     let before = count(at, kind);
     const outcomes = new Set<string>();
-    const moments = [0.4, 0.6, 0.75, 0.85, 0.95, 1.2].map((share) => tookMs * share);
-    for (const ms of moments) {
+    const times = [0.4, 0.6, 0.75, 0.85, 0.95].map((share) => tookMs * share);
+    for (const moment of [...times, 'its event', 'never'] satisfies readonly Moment[]) {
       server.script(answer);
-      const killed = await killedAfter(at, prompt, ms);
+      const wasRunning = await killed(at, way, moment);
       const after = count(at, kind);
       const isDone = after > before;
-      outcomes.add(`${killed ? 'killed' : 'ended'}, ${isDone ? 'new' : 'old'}`);
+      outcomes.add(`${wasRunning ? 'killed' : 'ended'}, ${isDone ? 'new' : 'old'}`);
       before = after;
       server.script(answer);
       const next = await agent(at, ['-c', '-p', 'REQUEST-TWO']);
-      expect([ms, next.code, next.stdout, server.refusals]).toEqual([ms, 0, `${answer.text}\n`, []]);
+      expect([moment, next.code, next.stdout, server.refusals]).toEqual([moment, 0, `${answer.text}\n`, []]);
       const sent = JSON.stringify(server.bodies.at(-1)?.['messages']);
-      expect([ms, sent.includes('REQUEST-ONE'), sent.includes('<a>')]).toEqual([ms, true, !isDone]);
+      expect([moment, sent.includes('REQUEST-ONE'), sent.includes('<a>')]).toEqual([moment, true, !isDone]);
       if (!isDone) continue;
       if (kind === 'compaction') expect(sent).toContain('## Summary');
       expect((await agent(at, ['-c', '-p', '/compact undo'])).code).toBe(0);
     }
-    expect([...outcomes]).toEqual(expect.arrayContaining(['killed, old']));
-    expect([...outcomes].some((outcome) => outcome.endsWith('new'))).toBe(true);
+    expect([...outcomes]).toEqual(expect.arrayContaining(['killed, old', 'ended, new']));
     expect((await agent(at, ['doctor'])).stdout).not.toMatch(/damaged|malformed/);
   },
 );

@@ -88,7 +88,7 @@ async function stopGoal(session: Session, state: GoalState, kind: StopKind, stop
 }
 
 function stopText({ data }: GoalState, { kind, inRepl }: StopKind, { cause, why }: Stop): string {
-  const subject = firstLine(data.check ?? data.condition, 200);
+  const subject = data.check === null ? firstLine(data.condition, 200) : `\`${firstLine(data.check, 200)}\``;
   if (kind === 'ended' && !inRepl) return `Goal not met: ${subject}. ${why}`;
   if (kind === 'paused') return `Goal paused: ${subject}. ${why} /goal resume continues it, /goal off ends it.`;
   const more =
