@@ -1,7 +1,8 @@
 import { parseJson } from '../core/json.js';
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, randomBytes, webcrypto } from 'node:crypto';
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises';
-import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { promisify } from 'node:util';
+import { deflateRawSync, inflateRaw, inflateRawSync } from 'node:zlib';
 import type { Event } from '../core/event.js';
 import { isRecord } from '../core/json.js';
 import type { Blob, Synced, BlobSeal } from '../core/store.js';
@@ -14,6 +15,7 @@ import { chainLink, eventChecksum, eventDigests, hasWrittenTypes, type HashedRow
 const maxPlainBytes = 1024;
 
 interface BlobRow {
+  readonly size: number;
   readonly encoding: string;
   readonly bytes: Buffer;
 }
@@ -89,15 +91,43 @@ function unsealed(bytes: Buffer, seal: BlobSeal): Buffer {
 
 /** Returns null when there are no such contents, or when the stored bytes have
  * changed. */
-export function readBlob({ sql }: Connection, sha256: string, seal: BlobSeal | null): Uint8Array | null {
-  const row = sql<BlobRow>('SELECT encoding, bytes FROM blobs WHERE sha256 = ?').get(sha256);
-  if (!row) return null;
-  const contents = contentsOf(row, sha256, (bytes) => bytes);
-  if (contents !== null || seal === null || !row.bytes.subarray(0, sealMark.length).equals(sealMark)) return contents;
-  return contentsOf(row, sha256, (bytes) => unsealed(bytes, seal));
+export function readBlob(connection: Connection, sha256: string, seal: BlobSeal | null): Uint8Array | null {
+  const row = readBlobRow(connection, sha256);
+  return row === null ? null : contentsOf(row, sha256, seal);
 }
 
-function contentsOf(
+export function readBlobRow({ sql }: Connection, sha256: string): BlobRow | null {
+  return sql<BlobRow>('SELECT size, encoding, bytes FROM blobs WHERE sha256 = ?').get(sha256) ?? null;
+}
+
+/** Smaller contents are unpacked faster than another thread is asked. */
+const leastBytesElsewhere = 64 * 1024;
+const mostBytesElsewhere = 16 * 1024 * 1024;
+const inflateElsewhere = promisify(inflateRaw);
+
+/** Returns the contents of a row as `readBlob` does. Large ones are unpacked and checked in other threads, several at a
+ * time. */
+export async function openBlob(row: BlobRow, sha256: string, seal: BlobSeal | null): Promise<Uint8Array | null> {
+  const { encoding, size, bytes } = row;
+  if (encoding !== 'deflate' || size < leastBytesElsewhere || size > mostBytesElsewhere)
+    return contentsOf(row, sha256, seal);
+  try {
+    // Room for all of it, and a byte more: a piece that is full would be followed by an empty one.
+    const contents = await inflateElsewhere(bytes, { chunkSize: size + 1 });
+    const digest = await webcrypto.subtle.digest('SHA-256', contents);
+    return Buffer.from(digest).toString('hex') === sha256 ? contents : null;
+  } catch {
+    return null;
+  }
+}
+
+function contentsOf(row: BlobRow, sha256: string, seal: BlobSeal | null): Uint8Array | null {
+  const contents = contentsBy(row, sha256, (bytes) => bytes);
+  if (contents !== null || seal === null || !row.bytes.subarray(0, sealMark.length).equals(sealMark)) return contents;
+  return contentsBy(row, sha256, (bytes) => unsealed(bytes, seal));
+}
+
+function contentsBy(
   { encoding, bytes }: BlobRow,
   sha256: string,
   opened: (bytes: Buffer) => Buffer,

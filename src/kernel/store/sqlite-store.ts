@@ -30,7 +30,8 @@ import {
   alteredNotice,
   checkRest,
   insertEventWithBlobs,
-  readBlob,
+  openBlob,
+  readBlobRow,
   readEvents,
   readPageAfter,
   readTail,
@@ -298,7 +299,10 @@ class SqliteStore implements Store {
     this.#write((connection) => {
       dropMessage(connection, sessionId, id);
     });
-  blob: Store['blob'] = (sha256) => this.#read((connection) => readBlob(connection, sha256, this.#seal));
+  blob: Store['blob'] = async (sha256) => {
+    const row = await this.#read((connection) => readBlobRow(connection, sha256));
+    return row && (await openBlob(row, sha256, this.#seal));
+  };
   load: Store['load'] = async (sessionId) => {
     const { events, altered, checkedTo } = await this.#read((connection) => readEvents(connection, sessionId));
     this.#tellAltered(sessionId, altered);
