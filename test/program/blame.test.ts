@@ -1,9 +1,9 @@
-import { appendFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Place } from '../e2e/program.js';
 import { agent, repl, script } from './inside.js';
-import { bash, call, done, edit, git, repository, turn } from './provenance-place.js';
+import { bash, call, done, edit, git, importedEdit, repository, turn } from './provenance-place.js';
 
 interface Line {
   readonly line: number;
@@ -76,6 +76,46 @@ test('wrong files, lines and ranges are errors of use', async () => {
   }
 });
 
+/** Reads `git blame --porcelain` by its manual: a header, what is new of the commit, and the line behind a tab. */
+function porcelain(text: string): readonly Readonly<Record<string, string>>[] {
+  const commits = new Map<string, Record<string, string>>();
+  const read: Readonly<Record<string, string>>[] = [];
+  let about: Record<string, string> = {};
+  for (const row of text.trimEnd().split('\n')) {
+    const [, id = '', line = '', final = ''] = /^([0-9a-f]{40}) (\d+) (\d+)(?: \d+)?$/.exec(row) ?? [];
+    if (id !== '') about = Object.assign(commits.get(id) ?? {}, { id, line, final });
+    else if (row.startsWith('\t')) read.push({ ...about, text: row.slice(1) });
+    else about[row.split(' ', 1)[0] ?? ''] = row.slice(row.indexOf(' ') + 1);
+    commits.set(about['id'] ?? '', about);
+  }
+  return read;
+}
+
+test('--porcelain prints what git prints for a file without records, also of parts, below and after a rename', async () => {
+  const at = repository();
+  mkdirSync(join(at.work, 'deep'));
+  git(at, 'mv', 'a.txt', 'deep/b c.txt');
+  const committer = ['-c', 'user.name=Bob', '-c', 'user.email=bob@example.com'];
+  writeFileSync(join(at.work, 'deep/b c.txt'), 'one\nnew\n2\nthree');
+  git(at, ...committer, 'commit', '-qam', 'Second commit', '--author', 'Cy <cy@example.com>');
+  appendFileSync(join(at.work, 'deep/b c.txt'), '\nfour\n\n');
+  git(at, 'commit', '-qam', 'Third');
+  const deep = { ...at, work: join(at.work, 'deep') };
+  for (const lines of [[], ['-L', '2,4'], ['-L', '3,+1']]) {
+    const real = git(deep, 'blame', '--porcelain', ...lines, 'b c.txt');
+    expect((await agent(deep, ['blame', '--porcelain', ...lines, 'b c.txt'])).stdout.trim()).toBe(real);
+  }
+  await turn(at, 'Change it', edit('deep/b c.txt', 'new', 'NEW'));
+  const { stdout } = await agent(deep, ['blame', '--porcelain', 'b c.txt']);
+  const called = porcelain(stdout);
+  const real = porcelain(git(deep, 'blame', '--porcelain', 'b c.txt'));
+  const keys = (one: Readonly<Record<string, string>> | undefined): readonly string[] =>
+    Object.keys(one ?? {}).filter((key) => key !== 'previous');
+  for (const [index, line] of called.entries())
+    if (index === 1) expect([keys(line), line['filename']]).toEqual([keys(real[1]), 'deep/b c.txt']);
+    else expect(line).toEqual(real[index]);
+});
+
 test('--porcelain is the format of git, and the id of a call is no commit', async () => {
   const at = repository();
   await turn(at, 'Change it', edit('a.txt', 'two', 'TWO\nTWO AND A HALF'));
@@ -87,7 +127,7 @@ test('--porcelain is the format of git, and the id of a call is no commit', asyn
     `${commit} 1 1 1`,
     `${id} 2 2 2`,
     `${id} 3 3`,
-    `${commit} 4 4 1`,
+    `${commit} 3 4 1`,
   ]);
   expect(lines.filter((line) => line.startsWith('\t'))).toEqual(['\tone', '\tTWO', '\tTWO AND A HALF', '\tthree']);
   expect(lines.filter((line) => line.startsWith('author ') || line.startsWith('summary '))).toEqual([
@@ -189,74 +229,50 @@ test('a file that was renamed outside keeps its authors, by its recorded content
   expect(kinds(await blamed(at, 'c.txt'))).toEqual(['git one', 'edit TWO', 'git three', 'outside four']);
 });
 
-test('lines of an imported conversation belong to its calls', async () => {
+test('a file that was renamed and changed outside keeps the authors of the lines that it kept', async () => {
   const at = repository();
-  const id = '0f0e0d0c-0000-4000-8000-000000000001';
-  const base = {
-    sessionId: id,
-    cwd: at.work,
-    version: '2.1.0',
-    isSidechain: false,
-    timestamp: '2026-01-02T03:04:05.000Z',
-  };
-  const use = {
-    type: 'tool_use',
-    id: 't1',
-    name: 'Edit',
-    input: { file_path: join(at.work, 'a.txt'), old_string: 'two', new_string: 'TWO\nthe new one' },
-  };
-  const entries = [
-    { ...base, type: 'user', uuid: 'u1', parentUuid: null, message: { role: 'user', content: 'Shout it' } },
-    {
-      ...base,
-      type: 'assistant',
-      uuid: 'u2',
-      parentUuid: 'u1',
-      requestId: 'r1',
-      message: {
-        id: 'm1',
-        role: 'assistant',
-        model: 'claude-x',
-        content: [use],
-        stop_reason: 'tool_use',
-        usage: { input_tokens: 1, output_tokens: 1 },
-      },
-    },
-    {
-      ...base,
-      type: 'user',
-      uuid: 'u3',
-      parentUuid: 'u2',
-      message: { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't1', content: 'ok' }] },
-    },
-    {
-      ...base,
-      type: 'assistant',
-      uuid: 'u4',
-      parentUuid: 'u3',
-      requestId: 'r2',
-      message: {
-        id: 'm2',
-        role: 'assistant',
-        model: 'claude-x',
-        content: [{ type: 'text', text: 'Done.' }],
-        stop_reason: 'end_turn',
-        usage: { input_tokens: 1, output_tokens: 1 },
-      },
-    },
-  ];
-  writeFileSync(join(at.work, 'a.txt'), 'one\nTWO\nthe new one\nthree\n');
-  const folder = join(at.home, '.claude/projects/work');
-  mkdirSync(folder, { recursive: true });
-  const file = join(folder, `${id}.jsonl`);
-  writeFileSync(file, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''));
-  expect((await agent(at, ['sessions', 'import', '--from', 'claude-code', '--all'])).code).toBe(0);
-  expect((await blamed(at, 'a.txt')).map(({ text, kind, prompt }) => [text, kind, prompt])).toEqual([
+  await turn(at, 'Change it', edit('a.txt', 'two', 'TWO\nTWO AND A HALF'));
+  rmSync(join(at.work, 'a.txt'));
+  mkdirSync(join(at.work, 'deep'));
+  const kept = 'one\nTWO\nTWO AND A HALF\nthree\n';
+  writeFileSync(join(at.work, 'deep/b.txt'), `${kept.replace('three', '3')}four\n`);
+  const expected = ['git one', 'edit TWO', 'edit TWO AND A HALF', 'outside 3', 'outside four'];
+  expect(kinds(await blamed(at, 'deep/b.txt'))).toEqual(expected);
+  // The same once git has it, and once a session has changed it.
+  git(at, 'add', '-A');
+  expect(kinds(await blamed(at, 'deep/b.txt'))).toEqual(expected);
+  git(at, 'reset', '-q');
+  await turn(at, 'Again', edit('deep/b.txt', 'four', '4'));
+  expect(kinds(await blamed(at, 'deep/b.txt'))).toEqual([...expected.slice(0, 4), 'edit 4']);
+  // Another file that is less alike is another file.
+  writeFileSync(join(at.work, 'c.txt'), 'one\nTWO\n2\n3\n4\n5\n');
+  expect((await agent(at, ['blame', 'c.txt'])).code).toBe(2);
+});
+
+test('lines of an imported conversation are of the kind edit and belong to its calls', async () => {
+  const at = repository();
+  writeFileSync(join(at.work, 'a.txt'), 'one\nTWO\nthe new one\nthree\nby hand\n');
+  const file_path = join(at.work, 'a.txt');
+  await importedEdit(at, 'Shout it', { file_path, old_string: 'two', new_string: 'TWO\nthe new one' });
+  const lines = await blamed(at, 'a.txt');
+  expect(lines.map(({ text, kind, prompt }) => [text, kind, prompt])).toEqual([
     ['one', 'git', null],
     ['TWO', 'edit', 'Shout it'],
     ['the new one', 'edit', 'Shout it'],
     ['three', 'git', null],
+    ['by hand', 'outside', null],
   ]);
+  expect(lines[1]).toMatchObject({ model: 'claude-x', turn: 1, approved_by: null, commit: null });
+  const why = JSON.parse((await agent(at, ['why', 'a.txt:2', '--json'])).stdout) as Record<string, unknown>;
+  expect(why).toMatchObject({ prompt: 'Shout it', calls: [{ name: 'Edit' }] });
+  const there = await agent(at, [
+    ...String(why['resume']).split(' ').slice(1),
+    '-p',
+    '-m',
+    script(at, [done, done, done]),
+    'on',
+  ]);
+  expect(there).toMatchObject({ code: 0, stdout: 'Done.\n' });
 });
 
 test('/blame shows the page in the REPL', async () => {

@@ -1,4 +1,6 @@
 import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { Place } from '../e2e/program.js';
 import { agent, place, script } from './inside.js';
@@ -29,4 +31,42 @@ export async function turn(at: Place, prompt: string, ...turns: readonly object[
   const model = script(at, [...turns, done]);
   const ran = await agent(at, ['-p', '-m', model, '--approval', 'never', prompt]);
   expect(ran).toMatchObject({ code: 0, stdout: 'Done.\n' });
+}
+
+/** Imports a conversation of Claude Code that made an edit. */
+export async function importedEdit(at: Place, prompt: string, input: Readonly<Record<string, string>>): Promise<void> {
+  const id = '0f0e0d0c-0000-4000-8000-000000000001';
+  const usage = { input_tokens: 1, output_tokens: 1 };
+  const base = {
+    sessionId: id,
+    cwd: at.work,
+    version: '2.1.0',
+    isSidechain: false,
+    timestamp: '2026-01-02T03:04:05.000Z',
+  };
+  const user = (uuid: string, parentUuid: string | null, content: unknown) => ({
+    ...base,
+    type: 'user',
+    uuid,
+    parentUuid,
+    message: { role: 'user', content },
+  });
+  const assistant = (uuid: string, parentUuid: string, content: unknown, stop_reason: string) => ({
+    ...base,
+    type: 'assistant',
+    uuid,
+    parentUuid,
+    requestId: `r-${uuid}`,
+    message: { id: `m-${uuid}`, role: 'assistant', model: 'claude-x', content: [content], stop_reason, usage },
+  });
+  const entries = [
+    user('u1', null, prompt),
+    assistant('u2', 'u1', { type: 'tool_use', id: 't1', name: 'Edit', input }, 'tool_use'),
+    user('u3', 'u2', [{ type: 'tool_result', tool_use_id: 't1', content: 'ok' }]),
+    assistant('u4', 'u3', { type: 'text', text: 'Done.' }, 'end_turn'),
+  ];
+  const folder = join(at.home, '.claude/projects/work');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, `${id}.jsonl`), entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''));
+  expect((await agent(at, ['sessions', 'import', '--from', 'claude-code', '--all'])).code).toBe(0);
 }

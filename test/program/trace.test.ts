@@ -4,7 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, test } from 'vitest';
 import { lines, type Place } from '../e2e/program.js';
 import { agent } from './inside.js';
-import { bash, edit, git, repository, turn } from './provenance-place.js';
+import { bash, edit, git, importedEdit, repository, turn } from './provenance-place.js';
 
 const ajv = new Ajv2020({
   formats: {
@@ -98,6 +98,39 @@ test('without a range there is a record for each call of the project', async () 
     ['a.txt', '5', '5', 'ai'],
     ['a.txt', '6', '6', 'human'],
   ]);
+});
+
+test('records of redacted and imported sessions are valid, too', async () => {
+  const at = repository();
+  await turn(at, 'Write the phrase', edit('a.txt', 'two', 'a phrase of several words that should be gone'));
+  const [own] = await records(at);
+  const text = readFileSync(join(at.work, 'a.txt'), 'utf8');
+  const file_path = join(at.work, 'b.txt');
+  writeFileSync(file_path, 'three\nby another agent\n');
+  await importedEdit(at, 'Add it', { file_path, old_string: 'three', new_string: 'three\nby another agent' });
+  git(at, 'add', '-A');
+  git(at, 'commit', '-qm', 'Second commit');
+  const [session = '', seq = ''] = /session\/(\w+)\/event\/(\d+)/.exec(JSON.stringify(own))?.slice(1) ?? [];
+  expect((await agent(at, ['redact', session, seq])).code).toBe(0);
+  const [record] = await records(at, '--range', 'HEAD', '--with-prompts');
+  const files = record?.['files'] as { path: string; conversations: { contributor: object; ranges: object[] }[] }[];
+  expect(files).toMatchObject([
+    { path: 'a.txt', conversations: [{ contributor: { type: 'ai' }, ranges: [{ start_line: 2, end_line: 2 }] }] },
+    {
+      path: 'b.txt',
+      conversations: [
+        { contributor: { type: 'ai', model_id: 'anthropic/claude-x' }, ranges: [{ start_line: 2, end_line: 2 }] },
+      ],
+    },
+  ]);
+  const [redacted] = await records(at);
+  expect(redacted?.['id']).toBe(own?.['id']);
+  // A later change outside leaves the line to the call, and the lines around it to those who wrote them.
+  writeFileSync(join(at.work, 'a.txt'), text.replace('three\n', ''));
+  git(at, 'commit', '-qam', 'Third commit');
+  const { stdout } = await agent(at, ['blame', 'a.txt', '--json']);
+  const { lines: blamed } = JSON.parse(stdout) as { readonly lines: readonly { readonly kind: string }[] };
+  expect(blamed.map(({ kind }) => kind)).toEqual(['git', 'edit']);
 });
 
 test('check counts the lines that the log explains', async () => {

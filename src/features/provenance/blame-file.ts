@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
+import { dirname } from 'node:path';
 import type { Store } from '../../kernel/core/store.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
 import type { Tables } from '../../kernel/store/tables.js';
 import type { BlamedLine } from './blamed-line.js';
 import { ChangeLog, type FileVersion, type NamedUntil, plainText, type TracedFile } from './change-log.js';
 import { changedFileTables } from './changed-file-rows.js';
-import { type Commit, gitLines, type Repository, repositoryOf, resolvedPath } from './git-lines.js';
-import { importedAuthors } from './imported-lines.js';
+import { type CommitOfLine, gitLines, type Repository, repositoryOf, resolvedPath } from './git-lines.js';
+import { importedWrites, type KnownWrite, withWriters } from './imported-lines.js';
 import { type Author, isCommand } from './line-history.js';
 import type { CallRecord } from './session-record.js';
 
@@ -36,16 +37,15 @@ export class Blame {
     if (read.kind === 'refused') return read.reason;
     const bytes = await plainText(read.bytes);
     if (bytes === null) return 'it is not a text file';
-    const sha256 = createHash('sha256').update(read.bytes).digest('hex');
+    const sha256 = sha256Of(read.bytes);
     const repository = await repositoryOf(path, this.#env);
     return await this.version({ path, sha256, bytes, at: Date.now() }, repository);
   }
 
   /** Returns the lines of given contents of a file. */
   async version(version: FileVersion, repository: Repository | null): Promise<BlamedFile | null> {
-    const since = repository === null ? null : await this.#firstChange(repository);
-    const history = await this.log.trace(version, (name, until) =>
-      repository === null || since === null ? Promise.resolve(null) : earlierName(repository, name, since, until),
+    const history = await this.log.trace(version, (name, contents, until) =>
+      this.#earlierName({ path: name, contents, until }, repository),
     );
     const base = await baseCommits(history, repository);
     if (base === null && history.records.length === 0) return null;
@@ -53,8 +53,45 @@ export class Blame {
     const lines = history.authors.map((author, index) =>
       blamedLine(index + 1, texts[index] ?? '', author, { base, changedBy: history.base?.changedBy ?? null }),
     );
-    const imported = await importedAuthors(this.log, { at: version.at, names: history.names }, lines);
-    return { path: version.path, lines: imported, repository };
+    const writes = lines.every(({ call }) => call !== null)
+      ? []
+      : await this.#otherWrites(version, history, { lines, repository });
+    return { path: version.path, lines: withWriters(lines, writes), repository };
+  }
+
+  /** Finds calls that may have written lines, though the log of the file does not show it: those of other programs, and
+   * those that changed the file in another checkout, perhaps of another machine. */
+  async #otherWrites(
+    version: FileVersion,
+    history: TracedFile,
+    { lines, repository }: Pick<BlamedFile, 'lines' | 'repository'>,
+  ): Promise<readonly KnownWrite[]> {
+    const imported = await importedWrites(this.log, { at: version.at, names: history.names });
+    const contents = await earlierContents(version, history, { lines, repository });
+    const changes = await this.log.changesElsewhere(version, history.names, contents);
+    const elsewhere: KnownWrite[] = [];
+    for (const change of changes) {
+      const { call } = change;
+      if (!call) continue;
+      const texts = new Set((await this.log.linesAddedBy(change)).map(({ text }) => text));
+      elsewhere.push({ call, kind: isCommand(call) ? 'command' : 'edit', texts });
+    }
+    return [...imported, ...elsewhere];
+  }
+
+  /** Finds an earlier name that git knows, else that of a file which has gone and was alike, where the present name is
+   * in no commit. */
+  async #earlierName(
+    { path, contents, until }: { readonly path: string; readonly contents: Buffer; readonly until: number },
+    repository: Repository | null,
+  ): Promise<NamedUntil | null> {
+    const name = repository?.inside(path) ?? null;
+    if (repository === null || name === null) return await this.log.renamedFrom(contents, dirname(path), until);
+    const since = await this.#firstChange(repository);
+    if (since === null) return null;
+    const found = await repository.earlierName(name, since, until);
+    if (found) return { path: `${repository.top}/${found.name}`, until: found.until };
+    return (await repository.has('HEAD', name)) ? null : await this.log.renamedFrom(contents, repository.top, until);
   }
 
   async #firstChange({ top }: Repository): Promise<number | null> {
@@ -71,7 +108,7 @@ export class Blame {
 async function baseCommits(
   { base, authors, records, names: paths }: TracedFile,
   repository: Repository | null,
-): Promise<readonly (Commit | null)[] | null> {
+): Promise<readonly (CommitOfLine | null)[] | null> {
   if (!repository || (authors.length > 0 && authors.every(({ kind }) => kind !== 'base'))) return null;
   const names = paths.flatMap((one) => repository.inside(one) ?? []);
   const lines = base ? gitLines(base.bytes) : [];
@@ -83,6 +120,36 @@ async function baseCommits(
   return early?.map((commit, index) => commit ?? late?.[index] ?? null) ?? late;
 }
 
+/** At most this number of contents of a file are looked up in the log: those of commits, and recorded ones. */
+const mostCommits = 10;
+const mostStates = 20;
+
+/** Returns the SHA-256 of contents that a file had, the latest ones: recorded ones, and those in the commits of lines
+ * that no call is known to have written. */
+async function earlierContents(
+  { sha256 }: FileVersion,
+  { records }: TracedFile,
+  { lines, repository }: Pick<BlamedFile, 'lines' | 'repository'>,
+): Promise<ReadonlySet<string>> {
+  const commits = new Map(lines.flatMap(({ commit }) => (commit === null ? [] : [[commit.id, commit] as const])));
+  const newest = [...commits.values()].toSorted((a, b) => b.at - a.at).slice(0, mostCommits);
+  const contents = await Promise.all(newest.map(async ({ id, file }) => await repository?.file(id, file)));
+  const states = records.flatMap(({ before, after }) => [before, after]).slice(-mostStates);
+  const hashes = new Set([
+    sha256,
+    ...states.flatMap((state) => (typeof state === 'object' ? [state.sha256] : [])),
+    ...contents.flatMap((bytes) => (bytes ? [sha256Of(bytes)] : [])),
+  ]);
+  hashes.delete(nothing); // as many files are at first
+  return hashes;
+}
+
+function sha256Of(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+const nothing = sha256Of(Buffer.alloc(0));
+
 const maxFileBytes = 64 * 1_048_576;
 
 /** Opens the log of a store. */
@@ -93,23 +160,12 @@ export async function openBlame(
   return new Blame(new ChangeLog(opened.store, await opened.tables(changedFileTables)), env);
 }
 
-async function earlierName(
-  repository: Repository,
-  path: string,
-  since: number,
-  until: number,
-): Promise<NamedUntil | null> {
-  const name = repository.inside(path);
-  const found = name === null ? null : await repository.earlierName(name, since, until);
-  return found && { path: `${repository.top}/${found.name}`, until: found.until };
-}
-
 /** The clocks of two machines may differ by so much. */
 const sloppyMs = 60_000;
 
 /** The commits and the unread change that lines older than the first record of their file may come from. */
 interface OlderLines {
-  readonly base: readonly (Commit | null)[] | null;
+  readonly base: readonly (CommitOfLine | null)[] | null;
   readonly changedBy: CallRecord | null;
 }
 

@@ -37,12 +37,15 @@ interface BlameBlock {
   readonly lines: readonly BlamedLine[];
 }
 
-function blocksOf(lines: readonly BlamedLine[]): readonly BlameBlock[] {
+function blocksOf(
+  lines: readonly BlamedLine[],
+  isTogether: (one: BlamedLine, other: BlamedLine) => boolean = isSameAuthor,
+): readonly BlameBlock[] {
   const blocks: { first: BlamedLine; lines: BlamedLine[] }[] = [];
   for (const line of lines) {
     const block = blocks.at(-1);
     const last = block?.lines.at(-1);
-    if (block && last && last.line + 1 === line.line && isSameAuthor(last, line)) block.lines.push(line);
+    if (block && last && last.line + 1 === line.line && isTogether(last, line)) block.lines.push(line);
     else blocks.push({ first: line, lines: [line] });
   }
   return blocks;
@@ -50,6 +53,11 @@ function blocksOf(lines: readonly BlamedLine[]): readonly BlameBlock[] {
 
 function isSameAuthor(one: BlamedLine, other: BlamedLine): boolean {
   return one.kind === other.kind && one.call === other.call && one.commit?.id === other.commit?.id;
+}
+
+/** Git has a block for lines that stand together in the commit, too. */
+function isSameInCommit(one: BlamedLine, other: BlamedLine): boolean {
+  return isSameAuthor(one, other) && (one.commit === null || one.commit.line + 1 === other.commit?.line);
 }
 
 type Head = readonly [reference: string, author: string, age: string, prompt: string];
@@ -152,18 +160,20 @@ function cut(text: string, columns: number): string {
 
 const noCommit = '0'.repeat(40);
 
-/** Returns the lines in the format of `git blame --porcelain`. */
-export async function porcelainText({ lines, repository }: Pick<BlamedFile, 'lines' | 'repository'>, fileName: string) {
+/** Returns the lines in the format of `git blame --porcelain`. `fileName` is used outside of repositories, where git has
+ * no name for the file. */
+export async function porcelainText({ path, lines, repository }: BlamedFile, fileName: string): Promise<string> {
   const ids = await callIds(new Set(lines.flatMap(({ call }) => (call === null ? [] : [call]))), repository);
+  const name = quotedName(repository?.inside(path) ?? fileName);
   const described = new Set<string>();
-  return blocksOf(lines)
+  return blocksOf(lines, isSameInCommit)
     .flatMap(({ first, lines: own }) => {
       const id = first.call ? (ids.get(first.call) ?? noCommit) : (first.commit?.id ?? noCommit);
       const isNew = !described.has(`${id} ${first.kind}`);
       described.add(`${id} ${first.kind}`);
-      return own.flatMap(({ line, text }, index) => [
-        `${id} ${line} ${line}${index === 0 ? ` ${own.length}` : ''}`,
-        ...(index === 0 && isNew ? [...description(first), `filename ${fileName}`] : []),
+      return own.flatMap(({ line, text, commit }, index) => [
+        `${id} ${commit?.line ?? line} ${line}${index === 0 ? ` ${own.length}` : ''}`,
+        ...(index === 0 && isNew ? [...description(first), `filename ${commit?.file ?? name}`] : []),
         `\t${text}`,
       ]);
     })
@@ -171,26 +181,29 @@ export async function porcelainText({ lines, repository }: Pick<BlamedFile, 'lin
     .join('');
 }
 
+/** Returns a name as git prints it. */
+function quotedName(name: string): string {
+  return /["\\\p{Cc}]/u.test(name) ? `"${spelledLine(name.replace(/["\\]/g, String.raw`\$&`))}"` : name;
+}
+
 function description({ call, commit, kind, until }: BlamedLine): readonly string[] {
-  const [name, mail, at, zone, summary] = call
+  if (commit) return commit.rows;
+  const [name, mail, at, summary] = call
     ? [
         authorName(call),
         `<${call.session.row.id}@agent>`,
         call.at,
-        '+0000',
         oneLine(promptLine(call.prompt ?? call.summary), 200),
       ]
-    : commit
-      ? [commit.author, commit.mail, commit.at, commit.zone, commit.summary]
-      : kind === 'outside'
-        ? ['Edited outside', '<outside>', until ?? 0, '+0000', 'Edited outside of recorded sessions']
-        : ['Unknown', '<unknown>', 0, '+0000', 'Neither the log nor git has this line'];
+    : kind === 'outside'
+      ? ['Edited outside', '<outside>', until ?? 0, 'Edited outside of recorded sessions']
+      : ['Unknown', '<unknown>', 0, 'Neither the log nor git has this line'];
   return ['author', 'committer']
     .flatMap((who) => [
       `${who} ${spelledLine(name)}`,
       `${who}-mail ${spelledLine(mail)}`,
       `${who}-time ${Math.floor(at / 1000)}`,
-      `${who}-tz ${zone}`,
+      `${who}-tz +0000`,
     ])
     .concat(`summary ${spelledLine(summary)}`);
 }

@@ -1,4 +1,4 @@
-import type { Commit } from './git-lines.js';
+import type { CommitOfLine } from './git-lines.js';
 import type { CallRecord } from './session-record.js';
 
 /** A line, and the call or commit that wrote it last. */
@@ -10,7 +10,7 @@ export interface BlamedLine {
    * states; `git`: it is older than the log; `unknown`: neither the log nor git has it. */
   readonly kind: 'edit' | 'command' | 'outside' | 'git' | 'unknown';
   readonly call: CallRecord | null;
-  readonly commit: Commit | null;
+  readonly commit: CommitOfLine | null;
   /** Of `outside`: the latest time (unix ms), and the call whose line was changed. */
   readonly until: number | null;
   readonly over: CallRecord | null;

@@ -7,6 +7,7 @@ import type { Store } from '../../kernel/core/store.js';
 import { decodeText } from '../../kernel/disk/text-encoding.js';
 import type { ChangedFileRows } from './changed-file-rows.js';
 import { type Author, type HistorySource, type LineHistory, traceLines } from './line-history.js';
+import { matchLines, type Splice, spliceBetween, splicesOfDiff, splitLines } from './line-matching.js';
 import { type ContentState, type FileChangeRecord, SessionRecord } from './session-record.js';
 
 /** The contents of a file at a time (unix ms), as UTF-8. */
@@ -23,8 +24,8 @@ export interface NamedUntil {
   readonly until: number;
 }
 
-/** Finds an earlier name of a file in git; null if it had none at `until` (unix ms) or before. */
-export type EarlierName = (path: string, until: number) => Promise<NamedUntil | null>;
+/** Finds an earlier name of a file that had these contents at `until` (unix ms); null if it had none. */
+export type EarlierName = (path: string, contents: Buffer, until: number) => Promise<NamedUntil | null>;
 
 /** The log of one file. */
 interface Lineage {
@@ -44,7 +45,7 @@ export class ChangeLog {
   readonly #store: Pick<Store, 'load' | 'session' | 'blob' | 'list'>;
   readonly #rows: ChangedFileRows | null;
   readonly #sessions = new Map<string, SessionRecord | null>();
-  readonly #texts = new Map<string, Buffer | null>();
+  readonly #texts = new Map<string, Promise<Buffer | null>>();
   #all: readonly string[] | null = null;
   #moves: readonly { readonly from: string; readonly to: string }[] | null = null;
   #depth = 0;
@@ -80,7 +81,10 @@ export class ChangeLog {
       const earlier: NamedUntil | null =
         rename ??
         (typeof state === 'object'
-          ? await this.#nameBefore(name, state.sha256, first?.startedAt ?? end, earlierName)
+          ? await this.#nameBefore(
+              { ...version, path: name, sha256: state.sha256, at: first?.startedAt ?? end },
+              earlierName,
+            )
           : null);
       if (earlier === null) break;
       [name, end] = [earlier.path, earlier.until];
@@ -91,19 +95,38 @@ export class ChangeLog {
   }
 
   /** Finds the name that a file had before it had these contents under the present one: that of a recorded file with
-   * them which has gone, or a name that git knows. */
-  async #nameBefore(name: string, sha256: string, until: number, earlierName: EarlierName): Promise<NamedUntil | null> {
-    const gone = (await this.#writesOf(sha256, until)).findLast(({ path }) => path !== name && !existsSync(path));
-    return gone ? { path: gone.path, until } : await earlierName(name, until);
+   * them which has gone, or what `earlierName` finds. `bytes` are the present contents. */
+  async #nameBefore({ path, sha256, bytes, at }: FileVersion, earlierName: EarlierName): Promise<NamedUntil | null> {
+    const gone = (await this.#writesOf(sha256, at)).findLast((one) => one.path !== path && !existsSync(one.path));
+    if (gone) return { path: gone.path, until: at };
+    return await earlierName(path, (await this.text(sha256)) ?? bytes, at);
   }
 
   /** Returns the changes up to a time (unix ms) that gave a file these contents, oldest first. */
   async #writesOf(sha256: string, until: number): Promise<readonly FileChangeRecord[]> {
     if (!this.#rows) return [];
-    return (await this.#load(await this.#rows.sessionsOfContent(sha256)))
+    return (await this.#load(await this.#rows.sessionsOfContents([sha256])))
       .flatMap(({ changes }) => changes)
       .filter((change) => change.at <= until && isContent(change.after, sha256))
       .toSorted((a, b) => a.at - b.at);
+  }
+
+  /** Finds the file that was renamed and changed outside so that these contents came to be: a recorded one below a
+   * directory that has gone, and whose last contents had at least half of the lines. */
+  async renamedFrom(contents: Buffer, directory: string, until: number): Promise<NamedUntil | null> {
+    const lasts = new Map<string, FileChangeRecord>();
+    for (const { changes } of await this.sessionsBelow(directory, 0, mostSessions))
+      for (const change of changes) if (change.at <= until && !existsSync(change.path)) lasts.set(change.path, change);
+    const lines = splitLines(contents.toString('utf8'));
+    let [best, most] = [null as NamedUntil | null, lines.length / 2];
+    for (const { path, after } of lasts.values()) {
+      const text = typeof after === 'object' && path.startsWith(`${directory}/`) ? await this.text(after.sha256) : null;
+      if (text === null) continue;
+      const old = splitLines(text.toString('utf8'));
+      const kept = matchLines(old, lines).filter((at) => at >= 0).length;
+      if (kept >= most && kept >= old.length / 2 && kept > 0) [best, most] = [{ path, until }, kept];
+    }
+    return best;
   }
 
   async session(id: string): Promise<SessionRecord | null> {
@@ -115,12 +138,12 @@ export class ChangeLog {
     return read;
   }
 
-  /** Returns the sessions with calls that changed files below a directory. */
-  async sessionsBelow(directory: string, sinceMs: number): Promise<readonly SessionRecord[]> {
+  /** Returns the sessions with calls that changed files below a directory, or the last ones to begin of them. */
+  async sessionsBelow(directory: string, sinceMs: number, most = Infinity): Promise<readonly SessionRecord[]> {
     const paths = await this.#recordedPaths(directory);
     const ids: string[] = [];
     for (const path of paths) addAll(ids, (await this.#rows?.sessionsBelow(path, sinceMs)) ?? (await this.#allIds()));
-    return await this.#load(ids);
+    return await this.#load(most === Infinity ? ids : ids.toSorted().slice(-most));
   }
 
   /** Returns when files below a directory were changed first (unix ms); null: never. */
@@ -139,16 +162,52 @@ export class ChangeLog {
     return await this.#load((await this.#rows?.importedSessions(basename(path))) ?? []);
   }
 
+  /** Returns the changes of the same file in other checkouts: of files that once had contents (SHA-256, hex) which this
+   * one had, too. `names`: all that this one had. */
+  async changesElsewhere(
+    { path, at }: Pick<FileVersion, 'path' | 'at'>,
+    names: readonly string[],
+    contents: ReadonlySet<string>,
+  ): Promise<readonly FileChangeRecord[]> {
+    const sessions = await this.#load((await this.#rows?.sessionsOfContents([...contents])) ?? []);
+    const changes = sessions
+      .flatMap((session) => session.changes)
+      .filter((change) => !names.includes(change.path) && change.at <= at && isSameFile(change, path));
+    const same = new Set(changes.filter((change) => touches(change, contents)).map((change) => change.path));
+    const found: FileChangeRecord[] = [];
+    for (const one of same)
+      addAll(
+        found,
+        (await this.#changesOf(one)).filter((change) => change.at <= at),
+      );
+    return found;
+  }
+
+  /** Returns the lines that a change added, as far as its contents or its diff are known. */
+  async linesAddedBy({ before, after, diff }: FileChangeRecord): Promise<readonly NumberedLine[]> {
+    if (typeof after !== 'object') return [];
+    const fromDiff = diff === null ? null : splicesOfDiff(diff);
+    if (fromDiff !== null) return addedBy(fromDiff);
+    const bytes = await this.text(after.sha256);
+    const old = typeof before === 'object' ? await this.text(before.sha256) : Buffer.alloc(0);
+    return bytes && old ? addedBy([spliceBetween(old, bytes)]) : [];
+  }
+
   /** Returns contents as UTF-8; null where the store does not have them, or they are no text. */
-  async text(sha256: string): Promise<Buffer | null> {
+  text(sha256: string): Promise<Buffer | null> {
     const known = this.#texts.get(sha256);
     if (known !== undefined) return known;
-    const bytes = await this.#store.blob(sha256);
-    const text = bytes === null ? null : await plainText(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     const [oldest] = this.#texts.keys();
-    if (oldest !== undefined && this.#texts.size > maxTexts) this.#texts.delete(oldest);
-    this.#texts.set(sha256, text);
-    return text;
+    if (oldest !== undefined && this.#texts.size >= maxTexts) this.#texts.delete(oldest);
+    const read = this.#readText(sha256);
+    read.catch(() => undefined); // whoever needs the text is told
+    this.#texts.set(sha256, read);
+    return read;
+  }
+
+  async #readText(sha256: string): Promise<Buffer | null> {
+    const bytes = await this.#store.blob(sha256);
+    return bytes === null ? null : await plainText(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
   }
 
   #source(path: string, earlierName: EarlierName): HistorySource {
@@ -213,6 +272,29 @@ export class ChangeLog {
 }
 
 const maxTexts = 16;
+
+/** A renamed file is looked for in the last sessions only. */
+const mostSessions = 50;
+
+/** A line and its number, from 1. */
+export interface NumberedLine {
+  readonly line: number;
+  readonly text: string;
+}
+
+/** Returns the new lines of changes, which come in order, with their numbers after all of them. */
+function addedBy(splices: readonly Splice[]): readonly NumberedLine[] {
+  let shift = 0;
+  return splices.flatMap(({ at, removed, from, texts }) => {
+    const start = at + shift;
+    shift += from.length - removed;
+    return from.flatMap((offset, index) => (offset < 0 ? [{ line: start + index + 1, text: texts[index] ?? '' }] : []));
+  });
+}
+
+function touches({ before, after }: FileChangeRecord, contents: ReadonlySet<string>): boolean {
+  return [before, after].some((state) => typeof state === 'object' && contents.has(state.sha256));
+}
 
 /** Returns contents as UTF-8; null where they are no text. */
 export async function plainText(bytes: Buffer): Promise<Buffer | null> {

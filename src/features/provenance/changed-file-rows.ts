@@ -6,8 +6,8 @@ import type { ServerRows, TablePlace, TableSet } from '../../kernel/store/tables
 export interface ChangedFileRows {
   /** Returns the ids of sessions with a result that lists a change of this path. It may return others, too. */
   sessionsOfPath(path: string): Promise<readonly string[]>;
-  /** Returns the ids of sessions with a change from or to these contents (SHA-256, hex). */
-  sessionsOfContent(sha256: string): Promise<readonly string[]>;
+  /** Returns the ids of sessions with a change from or to some of these contents (SHA-256, hex). */
+  sessionsOfContents(sha256: readonly string[]): Promise<readonly string[]>;
   /** Returns the ids of sessions that changed files below a directory, since a time (unix ms). */
   sessionsBelow(directory: string, sinceMs: number): Promise<readonly string[]>;
   /** Returns when files below a directory were changed first (unix ms); null: never. */
@@ -47,7 +47,11 @@ function localRows(read: <T>(work: (connection: Connection) => T) => Promise<T>)
   return {
     sessionsOfPath: (path) =>
       ids(`SELECT DISTINCT session_id AS id FROM events WHERE ${hasChanges} AND instr(data_json, ?) > 0`, quoted(path)),
-    sessionsOfContent: (sha256) => ids('SELECT session_id AS id FROM blob_refs WHERE sha256 = ?', sha256),
+    sessionsOfContents: (sha256) =>
+      ids(
+        'SELECT DISTINCT session_id AS id FROM blob_refs WHERE sha256 IN (SELECT value FROM json_each(?))',
+        JSON.stringify(sha256),
+      ),
     sessionsBelow: (directory, sinceMs) =>
       ids(
         `SELECT DISTINCT session_id AS id FROM events
@@ -81,7 +85,13 @@ function serverRows(rows: ServerRows): ChangedFileRows {
         `SELECT DISTINCT session_id AS id FROM agent.events WHERE kind = 'tool_result' AND strpos(data_json, $1) > 0`,
         quoted(path),
       ),
-    sessionsOfContent: (sha256) => ids('SELECT session_id AS id FROM agent.blob_refs WHERE sha256 = $1', sha256),
+    // Only functions of the server read which session refers to which contents.
+    sessionsOfContents: (sha256) =>
+      ids(
+        `SELECT DISTINCT session_id AS id FROM agent.events WHERE kind = 'tool_result' AND strpos(data_json, '"changes"') > 0
+         AND EXISTS (SELECT FROM json_array_elements_text($1::json) one(sha256) WHERE strpos(data_json, one.sha256) > 0)`,
+        JSON.stringify(sha256),
+      ),
     sessionsBelow: (directory, sinceMs) =>
       ids(
         `SELECT DISTINCT session_id AS id FROM agent.events

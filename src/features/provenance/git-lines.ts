@@ -4,14 +4,20 @@ import { type GitResult, runGit } from '../../kernel/tools/process/run-git.js';
 import { matchLines, splitLines } from './line-matching.js';
 
 /** A commit that wrote lines. Times are unix ms. */
-export interface Commit {
+interface Commit {
   readonly id: string;
   readonly author: string;
-  /** With its angle brackets. */
-  readonly mail: string;
   readonly at: number;
-  readonly zone: string;
   readonly summary: string;
+  /** Its description as `git blame --porcelain` prints it, without the name of the file. */
+  readonly rows: readonly string[];
+}
+
+/** The commit of a line. */
+export interface CommitOfLine extends Commit {
+  /** The number of the line (from 1) and the name of the file in the commit. */
+  readonly line: number;
+  readonly file: string;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -53,6 +59,11 @@ export class Repository {
     return found.exitCode === 0 && found.output.trim() !== '' ? found.output.trim() : null;
   }
 
+  /** Returns true if a commit has a file. */
+  async has(commit: string, name: string): Promise<boolean> {
+    return (await this.run(['cat-file', '-e', `${commit}:${name}`])).exitCode === 0;
+  }
+
   /** Returns the bytes of a file in a commit, or in the index for ''; null if it is not there. */
   async file(commit: string, name: string): Promise<Buffer | null> {
     const found = await this.run(['cat-file', 'blob', `${commit}:${name}`]);
@@ -65,7 +76,7 @@ export class Repository {
     commit: string,
     names: readonly string[],
     lines: readonly string[],
-  ): Promise<readonly (Commit | null)[] | null> {
+  ): Promise<readonly (CommitOfLine | null)[] | null> {
     for (const name of new Set(names)) {
       const blamed = await this.run(['blame', '--porcelain', commit, '--', name]);
       if (blamed.exitCode !== 0) continue;
@@ -147,35 +158,38 @@ export function resolvedPath(path: string): string {
 }
 
 /** Reads `git blame --porcelain`, which describes each commit once. */
-function readBlame(output: string): readonly { readonly text: string; readonly commit: Commit }[] {
-  const lines: { text: string; commit: Commit }[] = [];
-  const commits = new Map<string, Commit>();
-  let head: Record<string, string> = {};
-  for (const line of output.split('\n')) {
-    if (line.startsWith('\t')) {
-      const id = head['id'] ?? '';
-      const commit = commits.get(id) ?? commitOf(id, head);
-      commits.set(id, commit);
-      lines.push({ text: line.slice(1), commit });
-      head = {};
-    } else if (head['id'] === undefined) head = { id: line.split(' ')[0] ?? '' };
-    else {
-      const [key = ''] = line.split(' ', 1);
-      head[key] = line.slice(key.length + 1);
+function readBlame(output: string): readonly { readonly text: string; readonly commit: CommitOfLine }[] {
+  const lines: { text: string; commit: CommitOfLine }[] = [];
+  const commits = new Map<string, { readonly commit: Commit; readonly file: string }>();
+  let rows: string[] = [];
+  for (const row of output.split('\n')) {
+    if (!row.startsWith('\t')) {
+      rows.push(row);
+      continue;
     }
+    const [head = '', ...about] = rows;
+    const [id = '', line = ''] = head.split(' ');
+    const file = valueOf(about, 'filename');
+    const known = commits.get(id) ?? { commit: commitOf(id, about), file };
+    commits.set(id, known);
+    lines.push({ text: row.slice(1), commit: { ...known.commit, line: Number(line), file: file || known.file } });
+    rows = [];
   }
   return lines;
 }
 
-function commitOf(id: string, head: Readonly<Record<string, string>>): Commit {
+function commitOf(id: string, about: readonly string[]): Commit {
   return {
     id,
-    author: head['author'] ?? '',
-    mail: head['author-mail'] ?? '<>',
-    at: Number(head['author-time'] ?? 0) * 1000,
-    zone: head['author-tz'] ?? '+0000',
-    summary: head['summary'] ?? '',
+    author: valueOf(about, 'author'),
+    at: Number(valueOf(about, 'author-time')) * 1000,
+    summary: valueOf(about, 'summary'),
+    rows: about.filter((row) => !row.startsWith('filename ')),
   };
+}
+
+function valueOf(rows: readonly string[], key: string): string {
+  return rows.find((row) => row.startsWith(`${key} `))?.slice(key.length + 1) ?? '';
 }
 
 /** Returns the lines of a text for a comparison with those of git. */

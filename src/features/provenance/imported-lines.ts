@@ -7,22 +7,30 @@ import { argumentsOf, type CallRecord, type SessionRecord } from './session-reco
 /** A commit may be a little older than the clock of another program says. */
 const sloppyMs = 60_000;
 
-/** Finds the lines that calls of imported conversations wrote. Their log has no contents of files, but the arguments of
- * their edits name the lines. */
-export async function importedAuthors(
+/** Lines that a call wrote, by their texts. */
+export interface KnownWrite {
+  readonly call: CallRecord;
+  readonly kind: 'edit' | 'command';
+  readonly texts: ReadonlySet<string>;
+}
+
+/** Returns what calls of imported conversations wrote. Their log has no contents of files, but the arguments of their
+ * edits name the lines. */
+export async function importedWrites(
   log: ChangeLog,
   { at, names }: { readonly at: number; readonly names: readonly string[] },
-  lines: readonly BlamedLine[],
-): Promise<readonly BlamedLine[]> {
-  if (lines.every(({ call }) => call !== null)) return lines;
+): Promise<readonly KnownWrite[]> {
   const sessions: SessionRecord[] = [];
   for (const name of names) addAll(sessions, await log.importedSessions(name));
-  const writes = [...new Set(sessions)]
+  return [...new Set(sessions)]
     .flatMap(({ calls }) => calls)
-    .flatMap((call) => (call.at <= at ? writesOf(call, names) : []))
-    .toSorted((a, b) => b.call.at - a.call.at);
+    .flatMap((call) => (call.at <= at ? writesOf(call, names) : []));
+}
+
+/** Gives lines that no call is known to have written to the last call that wrote such a line. */
+export function withWriters(lines: readonly BlamedLine[], writes: readonly KnownWrite[]): readonly BlamedLine[] {
   const found = [...lines];
-  for (const { call, texts } of writes) {
+  for (const { call, kind, texts } of writes.toSorted((a, b) => b.call.at - a.call.at)) {
     const fits = (index: number): boolean => {
       const line = found[index];
       return line?.call === null && isNoOlder(line, call) && texts.has(line.text);
@@ -30,7 +38,7 @@ export async function importedAuthors(
     const certain = found.map((line, index) => fits(index) && line.text.trim().length > 2);
     for (const [index, line] of found.entries())
       if (certain[index] || (fits(index) && (certain[index - 1] === true || certain[index + 1] === true)))
-        found[index] = { ...line, kind: 'edit', call, commit: null, until: null, over: null };
+        found[index] = { ...line, kind, call, commit: null, until: null, over: null };
   }
   return found;
 }
@@ -41,12 +49,7 @@ function isNoOlder({ commit, until }: BlamedLine, call: CallRecord): boolean {
   return at === null || at + sloppyMs >= call.at;
 }
 
-interface ImportedWrite {
-  readonly call: CallRecord;
-  readonly texts: ReadonlySet<string>;
-}
-
-function writesOf(call: CallRecord, names: readonly string[]): readonly ImportedWrite[] {
+function writesOf(call: CallRecord, names: readonly string[]): readonly KnownWrite[] {
   const args = argumentsOf(call);
   const path = firstText(args, ['file_path', 'path', 'filePath', 'absolute_path']);
   const patch = firstText(args, ['input', 'patch', 'patchText', 'command']);
@@ -54,8 +57,8 @@ function writesOf(call: CallRecord, names: readonly string[]): readonly Imported
   return patch?.includes('*** Begin Patch') ? writeOf(call, addedByPatch(patch, names)) : [];
 }
 
-function writeOf(call: CallRecord, texts: ReadonlySet<string>): readonly ImportedWrite[] {
-  return texts.size === 0 ? [] : [{ call, texts }];
+function writeOf(call: CallRecord, texts: ReadonlySet<string>): readonly KnownWrite[] {
+  return texts.size === 0 ? [] : [{ call, kind: 'edit', texts }];
 }
 
 function isNamed(path: string, names: readonly string[]): boolean {

@@ -1,4 +1,5 @@
 import type { CallRecord, ContentState, FileChangeRecord } from './session-record.js';
+import { addAll } from '../../kernel/core/lists.js';
 import { countLines, type Splice, spliceBetween, splicesOfDiff } from './line-matching.js';
 
 /** The author of a line, as far as the log knows it. */
@@ -43,17 +44,23 @@ export async function traceLines(
 ): Promise<LineHistory> {
   const count = countLines(final.bytes);
   const quick = await replay(new Replay(source, records, final, true), records);
-  // A diff that does not fit the contents is not used.
-  const traced =
-    quick.authors.length === count ? quick : await replay(new Replay(source, records, final, false), records);
+  // Diffs are not used where one does not fit the contents, or leads to contents that are gone.
+  const isWhole = quick.authors.length === count && !quick.isLost;
+  const traced = isWhole ? quick : await replay(new Replay(source, records, final, false), records);
   const authors = Array.from({ length: count }, (_, index) => traced.authors[index] ?? noAuthor);
   return { authors, base: traced.base };
 }
 
-async function replay(work: Replay, records: readonly FileChangeRecord[]): Promise<LineHistory> {
-  for (const record of records) await work.take(record);
+/** The number of contents that are read ahead, because the store unpacks several at a time. */
+const readAhead = 3;
+
+async function replay(work: Replay, records: readonly FileChangeRecord[]): Promise<Replay> {
+  for (const [index, record] of records.entries()) {
+    for (const next of records.slice(index + 1, index + 1 + readAhead)) work.expect(next);
+    await work.take(record);
+  }
   await work.end();
-  return { authors: work.authors, base: work.base };
+  return work;
 }
 
 const noAuthor: Author = { kind: 'outside', until: 0, over: null };
@@ -62,6 +69,8 @@ class Replay {
   /** One author for each line of the last contents whose lines are known. */
   authors: Author[] = [];
   base: BaseContents | null = null;
+  /** Contents were needed that the store does not have. */
+  isLost = false;
   readonly #source: HistorySource;
   readonly #final: { readonly sha256: string; readonly bytes: Buffer; readonly at: number };
   /** The present contents, and when they came to be. */
@@ -88,6 +97,11 @@ class Replay {
     this.#final = final;
     this.#usesDiffs = usesDiffs;
     this.#repeated = repeatedStates(records, final.sha256);
+  }
+
+  /** Begins to read the contents that a change will be followed by. */
+  expect({ after, diff }: FileChangeRecord): void {
+    if (typeof after === 'object' && (diff === null || !this.#usesDiffs)) void this.#text(after.sha256);
   }
 
   async take(record: FileChangeRecord): Promise<void> {
@@ -197,8 +211,9 @@ class Replay {
     const { sha256, author, at } = change;
     const old = typeof known === 'object' ? await this.#text(known.sha256) : Buffer.alloc(0);
     const others = isForeign(author) ? await this.#source.elsewhere(sha256, at) : null;
+    this.isLost ||= old === null;
     if (old === null) this.authors = Array.from({ length: countLines(bytes) }, () => author);
-    else this.#apply([spliceBetween(old, bytes)], author, others);
+    else this.#apply([spliceBetween(old, bytes, this.authors.length)], author, others);
   }
 
   /** The first contents that are known come after changes that are not: a line that none of these is known to have
@@ -222,7 +237,7 @@ class Replay {
           ? overWritten(author, splice, index, old)
           : this.#amongHidden(texts[index] ?? '', author);
       });
-      this.authors = this.authors.slice(0, at).concat(written, this.authors.slice(at + removed));
+      replaceItems(this.authors, { at, removed, items: written });
     }
   }
 
@@ -242,6 +257,24 @@ class Replay {
   #text(sha256: string): Promise<Buffer | null> {
     return sha256 === this.#final.sha256 ? Promise.resolve(this.#final.bytes) : this.#source.text(sha256);
   }
+}
+
+/** Up to this number of items are put in one by one, which is far faster than a new list of 20,000. */
+const fewItems = 64;
+
+function replaceItems<T>(
+  list: T[],
+  { at, removed, items }: { readonly at: number; readonly removed: number; readonly items: readonly T[] },
+): void {
+  if (items.length <= fewItems) {
+    list.splice(at, removed);
+    for (const [index, item] of items.entries()) list.splice(at + index, 0, item);
+    return;
+  }
+  const after = list.splice(at + removed);
+  list.length = at;
+  addAll(list, items);
+  addAll(list, after);
 }
 
 /** Returns true for a change whose lines another author may have written before. */

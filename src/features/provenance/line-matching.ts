@@ -20,25 +20,29 @@ export function splitLines(text: string): readonly string[] {
 
 /** Counts the lines of a text as `splitLines` does. */
 export function countLines(bytes: Uint8Array): number {
-  return countLineFeeds(bytes, bytes.length) + (bytes.length > 0 && bytes[bytes.length - 1] !== lineFeed ? 1 : 0);
+  return countLineFeeds(bytes, 0, bytes.length) + (bytes.length > 0 && bytes[bytes.length - 1] !== lineFeed ? 1 : 0);
 }
 
 const lineFeed = 10;
 
-function countLineFeeds(bytes: Uint8Array, end: number): number {
+function countLineFeeds(bytes: Uint8Array, start: number, end: number): number {
   let count = 0;
-  for (let at = 0; at < end; at++) if (bytes[at] === lineFeed) count++;
+  for (let at = start; at < end; at++) if (bytes[at] === lineFeed) count++;
   return count;
 }
 
-/** Returns the change from one text to another. Whole lines that are equal at both ends are not decoded. */
-export function spliceBetween(before: Buffer, after: Buffer): Splice {
+/** Returns the change from one text to another. Whole lines that are equal at both ends are not decoded. `count`: the
+ * lines of `before`. */
+export function spliceBetween(before: Buffer, after: Buffer, count = countLines(before)): Splice {
   const start = commonStart(before, after);
   const end = commonEnd(before, after, start);
   const oldTexts = splitLines(before.toString('utf8', start, before.length - end));
   const texts = splitLines(after.toString('utf8', start, after.length - end));
   return {
-    at: countLineFeeds(before, start),
+    at:
+      start <= end
+        ? countLineFeeds(before, 0, start)
+        : count - oldTexts.length - countLines(before.subarray(before.length - end)),
     removed: oldTexts.length,
     from: matchLines(oldTexts, texts),
     texts,

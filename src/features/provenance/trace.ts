@@ -13,7 +13,6 @@ import { counted } from '../../kernel/tools/define-tool.js';
 import { type Blame, openBlame } from './blame-file.js';
 import { commitsOf, type ExplainedCommit, explainCommit } from './commit-lines.js';
 import { type Repository, repositoryOf } from './git-lines.js';
-import { spliceBetween, splicesOfDiff } from './line-matching.js';
 import type { FileChangeRecord } from './session-record.js';
 import { type Contribution, csvHead, csvRows, traceRecord } from './trace-records.js';
 
@@ -201,19 +200,12 @@ function groupBySeq(changes: readonly FileChangeRecord[]): ReadonlyMap<number, r
   return groups;
 }
 
-async function linesOf(work: Blame, { before, after, call, diff }: FileChangeRecord) {
-  if (typeof after !== 'object') return [];
-  const bytes = diff === null ? await work.log.text(after.sha256) : null;
-  const old = typeof before === 'object' && bytes ? await work.log.text(before.sha256) : Buffer.alloc(0);
-  const splices = (diff === null ? null : splicesOfDiff(diff)) ?? (bytes && old ? [spliceBetween(old, bytes)] : []);
-  let shift = 0;
-  return splices.flatMap(({ at, removed, from, texts }) => {
-    const start = at + shift;
-    shift += from.length - removed;
-    return from.flatMap((offset, index) =>
-      offset < 0 ? [{ line: start + index + 1, text: texts[index] ?? '', contributor: 'ai' as const, call }] : [],
-    );
-  });
+async function linesOf(work: Blame, change: FileChangeRecord) {
+  return (await work.log.linesAddedBy(change)).map((line) => ({
+    ...line,
+    contributor: 'ai' as const,
+    call: change.call,
+  }));
 }
 
 interface TraceWork {
