@@ -108,9 +108,11 @@ export class Repository {
   /** Reads the renames of a file, newest first: those that are staged, too. */
   async #readRenames(name: string, since: number): Promise<readonly Rename[]> {
     const renamed = ['--name-status', '-z', '-M', '--diff-filter=R'];
-    const staged = await this.run(['diff', ...renamed, 'HEAD', '--']);
     const dated = [`--since=@${Math.floor(since / 1000)}`, '--format=%x01%ct'];
-    const log = await this.run(['log', '--follow', ...renamed, ...dated, 'HEAD', '--', name]);
+    const [staged, log] = await Promise.all([
+      this.run(['diff', ...renamed, 'HEAD', '--']),
+      this.run(['log', '--follow', ...renamed, ...dated, 'HEAD', '--', name]),
+    ]);
     return [
       ...readNames(staged.output, notCommitted),
       ...log.output.split('\x01').flatMap((part) => {
@@ -167,10 +169,11 @@ function readBlame(output: string): readonly { readonly text: string; readonly c
       rows.push(row);
       continue;
     }
-    const [head = '', ...about] = rows;
+    const [head = ''] = rows;
     const [id = '', line = ''] = head.split(' ');
-    const file = valueOf(about, 'filename');
-    const known = commits.get(id) ?? { commit: commitOf(id, about), file };
+    const about = rows.length > 1 || !commits.has(id) ? rows.slice(1) : null;
+    const file = about === null ? '' : valueOf(about, 'filename');
+    const known = commits.get(id) ?? { commit: commitOf(id, about ?? []), file };
     commits.set(id, known);
     lines.push({ text: row.slice(1), commit: { ...known.commit, line: Number(line), file: file || known.file } });
     rows = [];
