@@ -20,6 +20,7 @@ const quickChecks = {
 
 const longChecks = {
   'everything of .ci/run holds': () => failureOf('.ci/run', []),
+  'all tests hold on the other versions of Node': () => failureOf('npm', ['run', 'test:nodes']),
   'the program tells its version, commit and day': () => {
     const wanted = `${version} (${git('log', '-1', '--abbrev=8', '--format=%h, %cs')})`;
     const told = execFileSync(process.execPath, ['bin/agent.js', '--version'], { encoding: 'utf8' }).trim();
