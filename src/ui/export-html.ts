@@ -38,7 +38,8 @@ export async function* htmlOf({ row, pages, blob }: PagedSession): AsyncGenerato
       if (entry.type === 'call' && entry.result?.success === false) counts.failed += 1;
       await readFiles(entry, stored, blob);
       text += `${entryBlock(entry, markup)}\n`;
-      stored.clear();
+      // A map that is cleared keeps its table before alive until all garbage is collected.
+      if (stored.size > 0) stored.clear();
     }
     return text;
   };

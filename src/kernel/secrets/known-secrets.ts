@@ -216,6 +216,19 @@ function maskedHistory(
   };
 }
 
+/** Masks the pages of a session with one guard as long as each follows the one before: making a guard costs more than
+ * to mask a page, and a secret keeps its number. */
+function maskedPages({ page }: Pick<Store, 'page'>, source: SecretSource): Store['page'] {
+  let last: { readonly id: string; readonly end: number; readonly guard: SecretGuard } | null = null;
+  return async (id, seq, count) => {
+    const events = await page(id, seq, count);
+    const guard = last?.id === id && last.end === seq ? last.guard : sessionGuard(source);
+    guard.recall(events);
+    last = { id, end: events.at(-1)?.seq ?? seq, guard };
+    return events.map((event) => guard.event(event));
+  };
+}
+
 /** Wraps a store. Every text that is written beside events is masked here, whichever command writes it: titles and queued
  * messages. What is read is masked too, since older versions stored some secrets. */
 export function guardedStore(store: Store, source: SecretSource): Store {
@@ -234,7 +247,7 @@ export function guardedStore(store: Store, source: SecretSource): Store {
     ...(store.history ? { history: maskedHistory(store.history, masked) } : {}),
     load: async (id) => masked(await store.load(id)),
     tail: async (id, count) => masked(await store.tail(id, count)),
-    page: async (id, seq, count) => masked(await store.page(id, seq, count)),
+    page: maskedPages(store, source),
     createSession: (row) => store.createSession(titled(row)),
     fork: (parentId, row, uptoSeq) => store.fork(parentId, titled(row), uptoSeq),
     adopt: (row, events, blobs) => store.adopt(titled(row), events, blobs),

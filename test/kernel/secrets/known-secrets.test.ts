@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import searchServices from '../../../config/search-services.json' with { type: 'json' };
-import { knownSecrets, plainGuard, secretVariables } from '../../../src/kernel/secrets/known-secrets.js';
+import { guardedStore, knownSecrets, plainGuard, secretVariables } from '../../../src/kernel/secrets/known-secrets.js';
 import { guardedNotes } from '../../../src/features/memory/guarded-notes.js';
 import { builtInPresets, keyNames } from '../../../src/kernel/providers/catalog.js';
 import { createMemoryNotes } from '../../../src/features/memory/memory-notes.js';
-import { tickingClock } from '../store/samples.js';
+import { openMemoryStore } from '../../../src/kernel/store/memory-store.js';
+import { clock, event, sessionRow, tickingClock } from '../store/samples.js';
 
 const providers = {
   own: {
@@ -138,4 +139,26 @@ test('a note that holds a secret is refused, also in tags, in a change and where
   }
   expect(texts.length).toBeGreaterThan(40);
   expect(await notes.list()).toMatchObject([{ id: 1, content: 'The key is in the vault.' }]);
+});
+
+test('a secret keeps its number on all pages of a session that older versions stored', async () => {
+  const [one, other] = ['aB3d', 'Xy9z'].map((part) => `ghp_${part.repeat(9)}`);
+  const store = openMemoryStore({ now: clock });
+  const row = sessionRow();
+  await store.createSession(row);
+  for (const [index, secret] of [one, 'none', other, one].entries())
+    await store.append(row.id, event(index + 1, { content: `use ${secret}` }));
+  const key = Buffer.alloc(32, 1);
+  const guarded = guardedStore(store, {
+    env: {},
+    secrets: [],
+    guard: plainGuard({}, []),
+    config: { secrets: { mask: true, unmasked: [] } },
+    keys: { ofInstallation: () => key },
+  });
+  for (let reading = 0; reading < 2; reading++) {
+    const pages = [await guarded.page(row.id, Number.MIN_SAFE_INTEGER, 2), await guarded.page(row.id, 2, 2)].flat();
+    const numbers = pages.map(({ content }) => /#\d+/.exec(content ?? '')?.[0]);
+    expect(numbers).toEqual(['#1', undefined, '#2', '#1']);
+  }
 });
