@@ -71,9 +71,14 @@ function toldLines({ seq, text }: Extract<TranscriptItem, { readonly type: 'told
   return [theme.paint('dim', lead + fitWidth(short, room, theme.glyphs.ellipsis) + more)];
 }
 
-/** Returns the first sentence of a note, without the arguments of a call that it names. */
+/** Returns the first sentence of a note, without the arguments of a call that it names. A line that ends with a colon
+ * takes the next one along. */
 function shortNote(note: string): string {
-  const line = note.replace(/^\[([^\]\n]+)\]\n+/, '$1: ').split('\n')[0] ?? '';
+  const line =
+    note
+      .replace(/^\[([^\]\n]+)\]\n+/, '$1: ')
+      .replace(/^([^\n]*:)\n+/, '$1 ')
+      .split('\n')[0] ?? '';
   const named = line.replace(/^(the user (?:undid|redid) )what (\w+)\([^]*\) did to files/, '$1$2');
   return /^[^]*?(?=\. [A-Z])/.exec(named)?.[0] ?? named;
 }

@@ -32,6 +32,15 @@ const read = (path: string, input = 1000): VendorTurn => ({
 });
 const messages = (server: VendorServer, index = -1): string => JSON.stringify(server.bodies.at(index)?.messages);
 
+test('a long output does not compact a conversation in which it is cut', async () => {
+  const { at, server } = await connected();
+  const command = JSON.stringify({ command: 'seq 1 100000' });
+  server.script({ calls: [{ name: 'bash', arguments: command }], usage: { input: 1000, cached: 0, output: 10 } });
+  const done = await agent(at, ['-p', 'go', '--output-format', 'stream-json']);
+  expect(lines(done.stdout).filter(({ type }) => type === 'notice')).toEqual([]);
+  expect([server.bodies.length, messages(server).length < 60_000]).toEqual([2, true]);
+});
+
 test('headless, old results are left out near the end of the window, and the model can read them again', async () => {
   const { at, server } = await connected();
   server.script(read('a.txt'), read('b.txt'), read('c.txt', 17_500));

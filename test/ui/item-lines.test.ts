@@ -245,6 +245,10 @@ test.each([
   ],
   ['[Note: today is 2026-11-27]', 'sent to the model: today is 2026-11-27'],
   ['[The user ran a command]\n$ ls\na.txt', 'sent to the model: The user ran a command: $ ls (/show 3)'],
+  [
+    '[Note: pyright found 1 error:\na.py:1:3 error x]',
+    'sent to the model: pyright found 1 error: a.py:1:3 error x (/show 3)',
+  ],
   ['[The goal is not met yet]\n\nexit code 1\n', 'sent to the model: The goal is not met yet: exit code 1 (/show 3)'],
   [
     '[Note: job 1 has ended (make): exit 0. The end of its output:\nok]',

@@ -1,6 +1,15 @@
-import { attachmentsOf, type Event, isCompaction, knownEvent, spentBy, type UsageData } from '../core/event.js';
+import {
+  attachmentsOf,
+  type Event,
+  isCompaction,
+  knownEvent,
+  spentBy,
+  type ToolResultData,
+  type UsageData,
+} from '../core/event.js';
 import { pictureTokens } from '../core/files/attached-formats.js';
-import { type ModelRef, project } from '../core/projection.js';
+import { modelOutput } from '../core/model-output.js';
+import { defaultSettings, type ModelRef, project } from '../core/projection.js';
 import type { Fault, Price, Rates } from '../core/provider.js';
 import { utf8Bytes } from '../core/text.js';
 import type { Recorder } from './recorder.js';
@@ -150,8 +159,8 @@ export function money(usd: number): string {
 
 const bytesPerToken = 4;
 
-/** Estimates the tokens of the next request: those of the last one, and a quarter of the bytes added since. After a
- * compaction or a rewind it is a quarter of all bytes of the conversation. */
+/** Estimates the tokens of the next request: those of the last one, and a quarter of the bytes added since, long results
+ * as they are sent. After a compaction or a rewind it is a quarter of all bytes of the conversation. */
 export function contextTokens(events: readonly Event[]): number {
   const last = events.findLastIndex((event) => reportedBy(event) !== null);
   const since = events.slice(last + 1);
@@ -160,7 +169,8 @@ export function contextTokens(events: readonly Event[]): number {
   const usage = reportedBy(events[last]);
   const reported =
     usage === null ? 0 : usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens + usage.output_tokens;
-  const bytes = since.reduce((sum, event) => sum + addedBytes(event), 0);
+  const most = mostOfResult(events);
+  const bytes = since.reduce((sum, event) => sum + addedBytes(event, most), 0);
   return reported + Math.ceil(bytes / bytesPerToken);
 }
 
@@ -173,10 +183,24 @@ function reportedBy(raw: Event | undefined): UsageData | null {
   return input_tokens + cache_read_tokens + cache_write_tokens > 0 ? event.data : null;
 }
 
-function addedBytes({ kind, content, data }: Event): number {
-  return kind === 'tool_started' || kind === 'usage' || kind === 'agent_usage'
-    ? 0
-    : utf8Bytes(content ?? '') + (data === null ? 0 : utf8Bytes(JSON.stringify(data))) + attachedBytes(data);
+/** Returns the most bytes of a result that a request carries. */
+function mostOfResult(events: readonly Event[]): number {
+  const catalogue = events.findLast(({ kind }) => kind === 'tools');
+  const event = catalogue === undefined ? null : knownEvent(catalogue);
+  return (event?.kind === 'tools' ? event.data.settings : defaultSettings).model_output_size;
+}
+
+function addedBytes(raw: Event, most: number): number {
+  const { kind, content, data } = raw;
+  if (kind === 'tool_started' || kind === 'usage' || kind === 'agent_usage') return 0;
+  const event = kind === 'tool_result' ? knownEvent(raw) : null;
+  const sent = event?.kind === 'tool_result' ? shownResult(event.seq, event.data, most) : data;
+  return utf8Bytes(content ?? '') + (sent === null ? 0 : utf8Bytes(JSON.stringify(sent))) + attachedBytes(data);
+}
+
+/** Returns a result with its output as a model is sent it. */
+function shownResult(seq: number, result: ToolResultData, most: number): ToolResultData {
+  return { ...result, output: modelOutput({ result, seq, args: '', reader: null }, most) };
 }
 
 function attachedBytes(data: unknown): number {

@@ -74,6 +74,18 @@ test('spent money counts, reported tokens replace the estimate, and the highest 
   ]).toMatchObject([{ allowed: false }, { allowed: true }]);
 });
 
+test('a long result counts as it is sent, not as it is recorded', () => {
+  const output = JSON.stringify({ output: 'x'.repeat(1_000_000) });
+  const data = { tool_call_id: 'c', name: 'bash', output, success: true, duration_ms: 1 };
+  const result: Event = { seq: 3, kind: 'tool_result', content: '', data, createdAt: 0 };
+  const settings = { model_output_size: 4000 };
+  const catalogue: Event = { seq: 1, kind: 'tools', content: '', data: { tools: [], settings }, createdAt: 0 };
+  const tokens = contextTokens([catalogue, usage(1000, 0), result]);
+  expect([tokens > 2000, tokens < 2200]).toEqual([true, true]);
+  const unset = contextTokens([usage(1000, 0), result]);
+  expect([unset > 9100, unset < 9400]).toEqual([true, true]);
+});
+
 test('where nothing limits an answer, the assumed length is sent, so that the projection holds', () => {
   expect(
     allowance(past([user('hi')]), { maxCostUsd: 9, price, maxOutputTokens: 8192, isEnforced: false }, undefined),
