@@ -304,10 +304,13 @@ function startOne(hook: Hook, host: HookHost, input: string, signal: AbortSignal
   const isDetached = hook.background !== undefined;
   if (!isDetached) signal.addEventListener('abort', onAbort, { once: true });
   if (!isDetached && signal.aborted) onAbort();
+  const release = (): void => {
+    signal.removeEventListener('abort', onAbort);
+  };
   let detach = (): void => {};
   const detached = new Promise<null>((resolve) => {
     detach = () => {
-      signal.removeEventListener('abort', onAbort);
+      release();
       resolve(null);
     };
   });
@@ -316,6 +319,7 @@ function startOne(hook: Hook, host: HookHost, input: string, signal: AbortSignal
     hook.type === 'http'
       ? host.post(hook, input, running.signal)
       : runOne(hook, host, { input, signal: running.signal, detach, isDetached });
+  void ended.then(release, release);
   return { ended, detached };
 }
 

@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
@@ -210,4 +210,12 @@ test('what is trusted includes the headers; the longest time is five minutes', (
   expect([...read({}), ...read({ timeout: 900 }), ...read({ timeout: 5 })].map(({ timeoutMs }) => timeoutMs)).toEqual([
     300_000, 300_000, 5000,
   ]);
+});
+
+test('a hook that has ended leaves nothing on the signal of its turn: a turn may have many', async () => {
+  const url = await serve((_request, response) => response.end());
+  const { signal } = new AbortController();
+  await ask(url, {}, { signal });
+  await ask('http://127.0.0.1:1/', {}, { signal });
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
 });
