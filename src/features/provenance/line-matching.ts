@@ -35,8 +35,8 @@ function countLineFeeds(bytes: Uint8Array, start: number, end: number): number {
   return count + countBytewise(bytes, first + words.length * 4, end);
 }
 
-/** Tells of four bytes at once whether one is a line feed: one that differs from it in no bit is 0, and only below a 0
- * a subtraction of 1 from each byte borrows. */
+/** Returns whether one of four bytes is a line feed. A byte that differs from it in no bit is 0 in `differing`, and the
+ * subtraction of 1 from each byte borrows only at a 0. */
 function hasLineFeed(word: number): boolean {
   const differing = word ^ 0x0a0a0a0a;
   return ((differing - 0x01010101) & ~differing & 0x80808080) !== 0;
