@@ -1,10 +1,10 @@
-import { existsSync, realpathSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { isProxyVariable } from '../kernel/network/proxies.js';
 import { createProcessRunner } from '../kernel/tools/process/runner.js';
 import { CliError, type CommandLine, exit, type CommandHandler } from '../kernel/console/command.js';
 import type { Settings } from '../kernel/console/run-settings.js';
+import { programFolder } from '../kernel/console/program-folder.js';
 import { version, versionLine } from '../kernel/console/version.js';
 
 const packageName = 'agent-shell';
@@ -103,13 +103,6 @@ export const upgrade: CommandHandler = {
     },
   },
 };
-
-/** The folder of the program: the nearest above this file that holds its executable. */
-function programFolder(): string {
-  let at = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(at, 'bin', 'agent.js')) && dirname(at) !== at) at = dirname(at);
-  return realpathSync(at);
-}
 
 async function comparedText(line: CommandLine, { cwd }: Installation): Promise<string> {
   const { exitCode, output, errors } = await run(line, ['npm', 'view', packageName, 'version'], cwd, () => undefined);

@@ -1,8 +1,9 @@
 import { expect, test as anyTest } from 'vitest';
+import { openLink } from '../features/team-store/link.js';
 import { serverOfFile } from '../features/team-store/server.js';
 import { agent, type Place, place, script } from './program.js';
 
-const { installed, server } = serverOfFile(1);
+const { installed, server } = serverOfFile(2);
 const test = installed ? anyTest : anyTest.skip;
 const kills = 5;
 
@@ -36,3 +37,26 @@ test('pushers that are killed at any moment lose nothing and double nothing', as
   expect(there).toHaveLength(kills);
   expect(there).toEqual(await heads(at));
 });
+
+test('a process in the background sends what runs did not send in their last two seconds', async () => {
+  const database = await server().database();
+  const link = await openLink(server(), 300);
+  const at = place();
+  const env = { AGENT_STORE_URL: link.url(database, 'alice') };
+  const model = script(at, [{ calls: [{ name: 'bash', arguments: { command: 'echo 1' } }] }, { text: 'done' }]);
+  const runs = await Promise.all([1, 2, 3].map(() => agent(at, ['-p', 'go', '-m', model], { env })));
+  expect(runs.map(({ code }) => code)).toEqual([0, 0, 0]);
+  const there = async (): Promise<unknown> =>
+    await server().sql(
+      database,
+      `SELECT s.id AS session_id, s.last_seq::int AS seq, encode(s.head, 'hex') AS hash FROM agent.sessions s ORDER BY s.id`,
+    );
+  const here = await heads(at);
+  expect(here).toHaveLength(3);
+  await expect.poll(there, { timeout: 60_000, interval: 200 }).toEqual(here);
+  const alone = ['db', 'push', '--unless-running'];
+  await expect
+    .poll(async () => (await agent(at, alone, { env })).stdout, { timeout: 60_000 })
+    .toBe('Nothing to exchange.\n');
+  await link.close();
+}, 150_000);

@@ -1,3 +1,4 @@
+import type { Command } from 'commander';
 import { type Exchange, type ExchangeScope, type ExchangeOutcome, redactedLine, type Team } from './team.js';
 import {
   CliError,
@@ -7,40 +8,67 @@ import {
   type CommandHandler,
 } from '../../kernel/console/command.js';
 import { pointInTime, printJson } from '../../kernel/console/line-output.js';
-import { withExchange } from './open-team.js';
+import { pushAlone } from './background-push.js';
+import { syncRows, withExchange } from './open-team.js';
 
 interface Options {
   readonly since?: string;
   readonly session?: string;
   readonly json?: boolean;
+  readonly unlessRunning?: boolean;
 }
 
 type Work = (exchange: Exchange, scope: ExchangeScope) => Promise<readonly ExchangeOutcome[]>;
 
+const push: Work = (exchange, scope) => exchange.push(scope);
+const pushLine = exchangeLine('push', push);
+
 /** `agent db push`: the sessions of this machine go to the server. */
-export const pushSessions = exchangeVerb('push', (exchange, scope) => exchange.push(scope));
+export const pushSessions: CommandHandler = {
+  line: {
+    ...pushLine,
+    options: (command) =>
+      pushLine
+        .options(command)
+        .option('--unless-running', 'send all that is left, unless another push with this option runs'),
+    run: (line, args, options: Options) =>
+      options.unlessRunning ? pushUnlessRunning(line, options) : pushLine.run(line, args, options),
+  },
+};
 
 /** `agent db pull`: sessions of other machines and of the team come here. */
-export const pullSessions = exchangeVerb('pull', (exchange, scope) => exchange.pull(scope));
+export const pullSessions: CommandHandler = { line: exchangeLine('pull', (exchange, scope) => exchange.pull(scope)) };
 
 /** `agent db sync`: first the one, then the other. */
-export const syncSessions = exchangeVerb('sync', async (exchange, scope) => [
-  ...(await exchange.push(scope)),
-  ...(await exchange.pull(scope)),
-]);
+export const syncSessions: CommandHandler = {
+  line: exchangeLine('sync', async (exchange, scope) => [
+    ...(await push(exchange, scope)),
+    ...(await exchange.pull(scope)),
+  ]),
+};
 
-function exchangeVerb(name: string, work: Work): CommandHandler {
+function exchangeLine(name: string, work: Work) {
   return {
-    line: {
-      example: `agent db ${name} --since 7d`,
-      options: (command) =>
-        command
-          .option('--since <time>', 'sessions changed since: 45m, 12h, 30d, 8w or a date')
-          .option('--session <session>', 'only this session: id, prefix or title')
-          .option('--json', 'one JSON array'),
-      run: (line, _args, options: Options) => run(line, options, work),
-    },
+    example: `agent db ${name} --since 7d`,
+    options: (command: Command) =>
+      command
+        .option('--since <time>', 'sessions changed since: 45m, 12h, 30d, 8w or a date')
+        .option('--session <session>', 'only this session: id, prefix or title')
+        .option('--json', 'one JSON array'),
+    run: (line: CommandLine, _args: readonly string[], options: Options) => run(line, options, work),
   };
+}
+
+async function pushUnlessRunning(line: CommandLine, { since, session, ...options }: Options): Promise<number> {
+  if (since !== undefined || session !== undefined)
+    throw new CliError(exit.usage, '--unless-running sends all sessions', 'Leave out --since and --session.');
+  return await line.withStore(async (opened) => {
+    const rows = await syncRows(opened.tables);
+    const outcomes = await pushAlone(opened.store, rows, () => withExchange(opened, (exchange) => push(exchange, {})));
+    if (outcomes !== null) return report(line.out, options, outcomes);
+    line.out.print('Another push is running. It sends what is here.\n');
+    return exit.done;
+  });
 }
 
 async function run({ out, withStore }: CommandLine, options: Options, work: Work): Promise<number> {
@@ -51,14 +79,23 @@ async function run({ out, withStore }: CommandLine, options: Options, work: Work
       const one = session === undefined ? {} : { sessionId: await namedSession(opened, team, session) };
       return await work(exchange, { ...since, ...one });
     });
-    if (options.json) printJson(out, outcomes.map(asJson), 2);
-    else out.print(`${[...totals(outcomes), ...outcomes.flatMap(branchLine)].join('\n')}\n`);
-    const left = outcomes.filter((outcome) => outcome.kind === 'left');
-    for (const { sessionId, reason } of left) out.error(`agent: session ${sessionId} is unchanged: ${reason}\n`);
-    const unsent = left.flatMap((outcome) => outcome.unsent ?? []);
-    if (unsent.length > 0) out.error(`agent: ${unsentText(unsent)} Run \`agent db push\` again.\n`);
-    return unsent.length > 0 || (options.session !== undefined && left.length > 0) ? exit.failed : exit.done;
+    return report(out, options, outcomes);
   });
+}
+
+/** Prints what came of an exchange and returns the exit code. */
+function report(
+  out: CommandLine['out'],
+  { json, session }: Pick<Options, 'json' | 'session'>,
+  outcomes: readonly ExchangeOutcome[],
+): number {
+  if (json) printJson(out, outcomes.map(asJson), 2);
+  else out.print(`${[...totals(outcomes), ...outcomes.flatMap(branchLine)].join('\n')}\n`);
+  const left = outcomes.filter((outcome) => outcome.kind === 'left');
+  for (const { sessionId, reason } of left) out.error(`agent: session ${sessionId} is unchanged: ${reason}\n`);
+  const unsent = left.flatMap((outcome) => outcome.unsent ?? []);
+  if (unsent.length > 0) out.error(`agent: ${unsentText(unsent)} Run \`agent db push\` again.\n`);
+  return unsent.length > 0 || (session !== undefined && left.length > 0) ? exit.failed : exit.done;
 }
 
 /** `counts`: of each session, the number of its events that are not sent. */

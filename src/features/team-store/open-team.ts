@@ -23,6 +23,7 @@ import { syncTableSet } from './sync-tables.js';
 import { compileGlobs } from '../../kernel/permissions/guarded-paths.js';
 import { idOnServer } from './id-on-server.js';
 import { openExchange } from './session-exchange.js';
+import { pushInBackground } from './background-push.js';
 import { initTeam, openTeam as openTeamStore } from './team-store.js';
 
 /** The store that a team shares. */
@@ -138,8 +139,8 @@ const batch = 100;
 
 /** Sends the sessions of a run to the server of the team while nobody waits for anything. Loads and asks nothing of a
  * server before there is something to send. */
-export function openSyncPart({ settings, tables }: Pick<RunHost, 'settings' | 'tables'>): RunPart {
-  const pusher = new Pusher(settings, () => syncRows(tables));
+export function openSyncPart(host: Pick<RunHost, 'settings' | 'options' | 'tables'>): RunPart {
+  const pusher = new Pusher(host, () => syncRows(host.tables));
   return {
     find: async (choice, store) => await pusher.fetched(choice, store),
     sessionNotices: () => pusher.notices(),
@@ -151,6 +152,7 @@ export function openSyncPart({ settings, tables }: Pick<RunHost, 'settings' | 't
 }
 
 class Pusher {
+  readonly #host: Pick<RunHost, 'settings' | 'options'>;
   readonly #settings: SyncSettings;
   readonly #rows: () => Promise<SyncRows>;
   readonly #sessions = new Set<Session>();
@@ -177,8 +179,9 @@ class Pusher {
   /** The time limit at the end of the run; null while the run is active. */
   #deadline: number | null = null;
 
-  constructor(settings: SyncSettings, rows: () => Promise<SyncRows>) {
-    this.#settings = settings;
+  constructor(host: Pick<RunHost, 'settings' | 'options'>, rows: () => Promise<SyncRows>) {
+    this.#host = host;
+    this.#settings = host.settings;
     this.#rows = rows;
   }
 
@@ -264,24 +267,33 @@ class Pusher {
     return null;
   }
 
-  /** Sends what is left, for two seconds at most, and gives the leases back. Never rejects. */
+  /** Sends what is left, for two seconds at most, and gives the leases back. A process in the background sends the
+   * rest. Never rejects. */
   async end(): Promise<void> {
     this.#deadline = performance.now() + longestEndMs;
     if (this.#timer) clearTimeout(this.#timer);
     if (this.#beating) clearInterval(this.#beating);
     if (performance.now() < this.#retryAt) return;
-    await Promise.race([this.#last(), wait(longestEndMs, undefined, { ref: false })]);
+    const isEnded = await Promise.race([this.#last(), wait(longestEndMs, false, { ref: false })]);
+    if (isEnded && !this.#isCut) return;
+    try {
+      await pushInBackground(this.#host, await this.#rows());
+    } catch (error) {
+      this.#settings.log({ at: 'sync', message: 'the rest is not sent in the background', reason: String(error) });
+    }
   }
 
-  async #last(): Promise<void> {
+  async #last(): Promise<true> {
     await this.#working;
     await this.#push(async (exchange) => {
       await exchange.release();
       await (await this.#team.get()).close();
     });
+    return true;
   }
 
   #soon(delayMs: number): void {
+    if (this.#deadline !== null) return;
     if (this.#timer) clearTimeout(this.#timer);
     const waitMs = Math.max(delayMs, this.#retryAt - performance.now());
     this.#timer = setTimeout(() => {
@@ -325,10 +337,16 @@ class Pusher {
   }
 
   #failed(error: unknown): void {
-    this.#retryAt = performance.now() + this.#retryMs;
-    this.#retryMs = Math.min(this.#retryMs * 2, longestRetryMs);
     const reason = error instanceof Error ? error.message : String(error);
     this.#settings.log({ at: 'sync', message: 'nothing was sent', reason });
+    if (error instanceof StoreError && error.code === 'busy') {
+      // Other processes of this machine write at the same time.
+      this.#isCut = true;
+      this.#soon(firstRestMs);
+      return;
+    }
+    this.#retryAt = performance.now() + this.#retryMs;
+    this.#retryMs = Math.min(this.#retryMs * 2, longestRetryMs);
     const isAway = error instanceof StoreError && (error.code === 'unreachable' || error.code === 'slow');
     const hint = error instanceof StoreError && !isAway ? ` ${error.hint}` : '';
     this.#tell(isAway ? 'info' : 'warn', 'failed', `${reason}. Sessions are stored here and sent later.${hint}`);

@@ -18,6 +18,9 @@ import { syncTables } from '../../kernel/store/migrations.js';
 import { redactEvents } from '../../kernel/store/records.js';
 import { forkSession, insertSession, readSession } from '../../kernel/store/session-rows.js';
 
+/** The lease of the process that pushes in the background, as one of a session. */
+export const pushLease = 'team push';
+
 /** The access of a store to its database. */
 interface SyncAccess {
   readonly read: <T>(work: (connection: Connection) => T) => Promise<T>;
@@ -90,6 +93,7 @@ export function syncRowsOf({ read, write, me, now, forgetEnd }: SyncAccess): Syn
       change((connection) => {
         forgetRedactions(connection, sent);
       }),
+    isPushing: () => read((connection) => leaseHolder(connection, pushLease, undefined, me(), now()) !== null),
   };
 }
 

@@ -317,6 +317,8 @@ export interface SyncRows {
   /** Returns the local redactions that the server may not have yet. */
   redactions(): Promise<readonly Redacted[]>;
   redactionsSent(sent: readonly Redacted[]): Promise<void>;
+  /** Returns true if a process of this machine pushes in the background. */
+  isPushing(): Promise<boolean>;
 }
 
 export interface Redacted {
