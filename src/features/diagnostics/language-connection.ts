@@ -6,6 +6,7 @@ import {
   StreamMessageWriter,
 } from 'vscode-jsonrpc/node';
 import { isRecord, type Json } from '../../kernel/core/json.js';
+import { firstLine } from '../../kernel/core/text.js';
 import type { ChildCommand, NotStarted } from '../../kernel/tools/process/start-child.js';
 import type { OpenCommand, OpenProcess } from '../../kernel/tools/process/lasting-process.js';
 import type { Sandbox } from '../../kernel/core/tool.js';
@@ -69,9 +70,13 @@ function connectTo(child: OpenProcess, listener: ConnectionListener): LanguageCo
   });
   for (const stream of [child.output, child.errors, output]) stream.on('error', () => undefined);
   child.output.resume();
-  child.errors.resume();
+  let printed = '';
+  child.errors.on('data', (chunk: Buffer) => {
+    printed = (printed + chunk.toString()).slice(0, maxPrinted);
+  });
   void child.exited.then(({ code, signal }) => {
-    end(`it ended with ${signal ?? `exit code ${code ?? 'unknown'}`}`);
+    const said = complaint(printed);
+    end(`it ended with ${signal ?? `exit code ${code ?? 'unknown'}`}${said === '' ? '' : `: ${said}`}`);
   });
   listen(connection, listener);
   return {
@@ -87,6 +92,16 @@ function connectTo(child: OpenProcess, listener: ConnectionListener): LanguageCo
       if (isOpen) await release();
     },
   };
+}
+
+/** The most characters of standard error that are kept. */
+const maxPrinted = 8192;
+
+/** Returns the line in which a program says why it ended: the first one with an error, else the last one. */
+function complaint(printed: string): string {
+  const lines = printed.split(/\r?\n/).filter((line) => line.trim() !== '');
+  const line = lines.find((one) => /^\W*(?:error|fatal|panic)/i.test(one)) ?? lines.at(-1) ?? '';
+  return firstLine(line.trim(), 200);
 }
 
 function listen(connection: MessageConnection, { onRequest, onNotification }: ConnectionListener): void {

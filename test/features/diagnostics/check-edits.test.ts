@@ -149,6 +149,11 @@ test('a server is started once, with the first edit, and gets the packages of th
 const faults: readonly { readonly fault: string; readonly behaviour: Behaviour; readonly problem: string }[] = [
   { fault: 'ends', behaviour: { exitOn: 'x' }, problem: 'it ended with exit code 3' },
   {
+    fault: 'says why and ends',
+    behaviour: { exitOn: 'x', complains: 'reading\nerror: unknown binary of this toolchain\n  0: a frame\n' },
+    problem: 'it ended with exit code 3: error: unknown binary of this toolchain',
+  },
+  {
     fault: 'writes what is no message',
     behaviour: { writeOn: 'x', writes: 'Segfault\n' },
     problem: 'it writes what is no message',

@@ -18,6 +18,7 @@ export interface Behaviour {
   readonly holdUntil?: string;
   readonly ignores?: readonly string[];
   readonly exitOn?: string;
+  readonly complains?: string;
   readonly writeOn?: string;
   readonly writes?: string;
   readonly times?: number;
