@@ -1,15 +1,6 @@
-import {
-  attachmentsOf,
-  type Event,
-  isCompaction,
-  knownEvent,
-  spentBy,
-  type ToolResultData,
-  type UsageData,
-} from '../core/event.js';
+import { attachmentsOf, type Event, isCompaction, knownEvent, spentBy, type UsageData } from '../core/event.js';
 import { pictureTokens } from '../core/files/attached-formats.js';
-import { modelOutput } from '../core/model-output.js';
-import { defaultSettings, type ModelRef, project } from '../core/projection.js';
+import { type ModelRef, project } from '../core/projection.js';
 import type { Fault, Price, Rates } from '../core/provider.js';
 import { utf8Bytes } from '../core/text.js';
 import type { Recorder } from './recorder.js';
@@ -159,8 +150,8 @@ export function money(usd: number): string {
 
 const bytesPerToken = 4;
 
-/** Estimates the tokens of the next request: those of the last one, and a quarter of the bytes added since, long results
- * as they are sent. After a compaction or a rewind it is a quarter of all bytes of the conversation. */
+/** Estimates the tokens of the next request: those of the last one, and a quarter of the bytes that have come since. After
+ * a compaction or a rewind it is a quarter of all bytes of the conversation. */
 export function contextTokens(events: readonly Event[]): number {
   const last = events.findLastIndex((event) => reportedBy(event) !== null);
   const since = events.slice(last + 1);
@@ -169,9 +160,18 @@ export function contextTokens(events: readonly Event[]): number {
   const usage = reportedBy(events[last]);
   const reported =
     usage === null ? 0 : usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens + usage.output_tokens;
-  const most = mostOfResult(events);
-  const bytes = since.reduce((sum, event) => sum + addedBytes(event, most), 0);
-  return reported + Math.ceil(bytes / bytesPerToken);
+  // The settings of the catalogue say how much of a result is sent.
+  const catalogue = events.slice(0, last + 1).findLast(({ kind }) => kind === 'tools');
+  return reported + sentTokens(catalogue === undefined ? since : [catalogue, ...since], usage === null);
+}
+
+/** Returns the tokens of events as they are sent. `isFirst`: with the prompt and the tools. */
+function sentTokens(events: readonly Event[], isFirst: boolean): number {
+  const { system, tools, messages } = project(events);
+  const pictures = events
+    .flatMap(({ data }) => attachmentsOf(data))
+    .reduce((sum, file) => sum + pictureTokens(file), 0);
+  return (isFirst ? tokensOf(system) + tokensOf(tools) : 0) + tokensOf(messages) + pictures;
 }
 
 /** The usage of a request that was part of the conversation. No request has no input: a server that says so does not
@@ -181,30 +181,6 @@ function reportedBy(raw: Event | undefined): UsageData | null {
   if (event?.kind !== 'usage' || event.data.purpose !== undefined) return null;
   const { input_tokens, cache_read_tokens, cache_write_tokens } = event.data;
   return input_tokens + cache_read_tokens + cache_write_tokens > 0 ? event.data : null;
-}
-
-/** Returns the most bytes of a result that a request carries. */
-function mostOfResult(events: readonly Event[]): number {
-  const catalogue = events.findLast(({ kind }) => kind === 'tools');
-  const event = catalogue === undefined ? null : knownEvent(catalogue);
-  return (event?.kind === 'tools' ? event.data.settings : defaultSettings).model_output_size;
-}
-
-function addedBytes(raw: Event, most: number): number {
-  const { kind, content, data } = raw;
-  if (kind === 'tool_started' || kind === 'usage' || kind === 'agent_usage') return 0;
-  const event = kind === 'tool_result' ? knownEvent(raw) : null;
-  const sent = event?.kind === 'tool_result' ? shownResult(event.seq, event.data, most) : data;
-  return utf8Bytes(content ?? '') + (sent === null ? 0 : utf8Bytes(JSON.stringify(sent))) + attachedBytes(data);
-}
-
-/** Returns a result with its output as a model is sent it. */
-function shownResult(seq: number, result: ToolResultData, most: number): ToolResultData {
-  return { ...result, output: modelOutput({ result, seq, args: '', reader: null }, most) };
-}
-
-function attachedBytes(data: unknown): number {
-  return attachmentsOf(data).reduce((sum, file) => sum + pictureTokens(file) * bytesPerToken, 0);
 }
 
 /** A quarter of the bytes of `value` as JSON. */

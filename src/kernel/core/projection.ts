@@ -106,7 +106,7 @@ export const interruptedRunning = errorEnvelope(
 );
 export const interruptedBefore = errorEnvelope('interrupted', 'Interrupted before it was run.');
 
-export const defaultSettings: RequestSettings = { model_output_size: 32_768 };
+const defaultSettings: RequestSettings = { model_output_size: 32_768 };
 
 interface Response {
   readonly role: 'assistant';

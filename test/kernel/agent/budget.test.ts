@@ -21,12 +21,20 @@ const usage = (input_tokens: number, cost_usd: number): Event => ({
   },
 });
 
+/** A first message with which a request has so many tokens. */
+const sized = (tokens: number): Event => {
+  const least = ['""', '[]', JSON.stringify([{ role: 'user', seq: 1, content: '' }])].map((text) => text.length);
+  const [system = 0, tools = 0, message = 0] = least;
+  const own = tokens - Math.ceil(system / 4) - Math.ceil(tools / 4);
+  return user('x'.repeat(own * 4 - message));
+};
+
 const past = (events: readonly Event[]) => ({ contextTokens: contextTokens(events), spentUsd: spentUsd(events) });
 
 const free = { allowed: true, maxOutputTokens: null, isShort: false };
 
 test('the remaining money limits an answer, and a request is refused only where a small answer does not fit', () => {
-  const events = [user('x'.repeat(4000))];
+  const events = [sized(1000)];
   const of = (maxCostUsd: number, limit?: number): unknown =>
     allowance(past(events), { maxCostUsd, price, maxOutputTokens: 100_000, isEnforced: true }, limit);
   expect([of(2), of(1.001), of(1)]).toEqual([free, free, { allowed: true, maxOutputTokens: 99_900, isShort: true }]);
@@ -57,33 +65,40 @@ test('spent money counts, reported tokens replace the estimate, and the highest 
       { maxCostUsd, price: { ...price, ...more }, maxOutputTokens: 100, isEnforced: true },
       undefined,
     );
-  expect([of(0.502002), of(0.502)]).toMatchObject([free, { allowed: false }]);
+  expect([of(0.502011), of(0.50201)]).toMatchObject([free, { allowed: false }]);
   expect(of(0.5)).toMatchObject({
     allowed: false,
     fault: {
-      message: 'Stopped at the spend limit of $0.50: $0.50 is spent, and the next request would cost at least $0.002.',
+      message:
+        'Stopped at the spend limit of $0.50: $0.50 is spent, and the next request would cost at least $0.00201.',
     },
   });
-  expect([of(0.502252, { cacheWrite: 1.25 }), of(0.5022, { cacheWrite: 1.25 })]).toMatchObject([
+  expect([of(0.502264, { cacheWrite: 1.25 }), of(0.50226, { cacheWrite: 1.25 })]).toMatchObject([
     { allowed: true },
     { allowed: false },
   ]);
   expect([
     of(0.504, { long: { aboveTokens: 1000, input: 2, output: 20 } }),
-    of(0.504, { long: { aboveTokens: 1002, input: 2, output: 20 } }),
+    of(0.504, { long: { aboveTokens: 1011, input: 2, output: 20 } }),
   ]).toMatchObject([{ allowed: false }, { allowed: true }]);
 });
 
-test('a long result counts as it is sent, not as it is recorded', () => {
+test('what has come since the last request counts as it is sent: a long result is cut, and a command of the user is not sent', () => {
+  const event = (seq: number, kind: string, content: string, data: unknown): Event => ({
+    ...{ seq, kind, content, data },
+    createdAt: 0,
+  });
   const output = JSON.stringify({ output: 'x'.repeat(1_000_000) });
-  const data = { tool_call_id: 'c', name: 'bash', output, success: true, duration_ms: 1 };
-  const result: Event = { seq: 3, kind: 'tool_result', content: '', data, createdAt: 0 };
-  const settings = { model_output_size: 4000 };
-  const catalogue: Event = { seq: 1, kind: 'tools', content: '', data: { tools: [], settings }, createdAt: 0 };
-  const tokens = contextTokens([catalogue, usage(1000, 0), result]);
-  expect([tokens > 2000, tokens < 2200]).toEqual([true, true]);
-  const unset = contextTokens([usage(1000, 0), result]);
-  expect([unset > 9100, unset < 9400]).toEqual([true, true]);
+  const since = [
+    event(3, 'tool_call', 'bash', { id: 'c', function: { name: 'bash', arguments: '{}' }, response_id: 'r' }),
+    event(4, 'tool_result', '', { tool_call_id: 'c', name: 'bash', output, success: true, duration_ms: 1 }),
+    event(5, 'shell', 'y'.repeat(1_000_000), { command: 'seq 1 9', exit_code: 0 }),
+  ];
+  const catalogue = event(1, 'tools', '', { tools: [], settings: { model_output_size: 4000 } });
+  const cut = contextTokens([catalogue, usage(1000, 0), ...since]);
+  expect([cut > 2000, cut < 2200]).toEqual([true, true]);
+  const unset = contextTokens([usage(1000, 0), ...since]);
+  expect([unset > 9100, unset < 9500]).toEqual([true, true]);
 });
 
 test('where nothing limits an answer, the assumed length is sent, so that the projection holds', () => {
