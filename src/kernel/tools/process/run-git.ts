@@ -19,12 +19,13 @@ const passed = ['PATH', 'HOME', 'LANG', 'XDG_CONFIG_HOME', 'TMPDIR', 'USER', 'LO
 /** A repository may have come from others: none of its programs is run. */
 const harmless = ['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false', '-c', 'protocol.ext.allow=never'];
 
-/** Runs git without a terminal, hooks and keys. `more`: variables that git gets besides. Never rejects. */
+/** Runs git without a terminal, hooks and keys, until `signal`. `more`: variables that git gets besides. Never rejects. */
 export async function runGit(
   cwd: string,
   env: Environment,
   args: readonly string[],
   more: Readonly<Record<string, string>> = {},
+  signal = new AbortController().signal,
 ): Promise<GitResult> {
   const processes = createProcessRunner({ marker: { name: '_AGENT_GIT', value: String(process.pid) } });
   const own = passed.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
@@ -42,7 +43,7 @@ export async function runGit(
       ...more,
     },
     sandbox: 'off',
-    signal: new AbortController().signal,
+    signal,
     timeoutMs: longestMs,
     maxTotalBytes: maxBytes,
     onOutput: (chunk, stream) => {
