@@ -20,6 +20,9 @@ h2 {
 .wide {
   overflow-x: auto;
 }
+p {
+  overflow-wrap: anywhere;
+}
 table {
   border-collapse: collapse;
   font-size: 0.9rem;
@@ -156,7 +159,7 @@ function diffBlock(diff: string): string {
 }
 
 function kindOf(line: string): string {
-  if (/^(?:\+\+\+|---|diff |index |@@)/.test(line)) return ' class="gap"';
+  if (/^(?:(?:\+\+\+|---) (?:"?[ab]\/|\/dev\/null)|diff |index |@@)/.test(line)) return ' class="gap"';
   if (line.startsWith('+')) return ' class="added"';
   return line.startsWith('-') ? ' class="removed"' : '';
 }
