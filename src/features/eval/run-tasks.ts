@@ -8,6 +8,7 @@ import type { Settings } from '../../kernel/console/run-settings.js';
 import type { Sandbox } from '../../kernel/core/tool.js';
 import { createSecretPaths } from '../../kernel/permissions/guarded-paths.js';
 import { ownKeys, secretVariables } from '../../kernel/secrets/known-secrets.js';
+import { counted } from '../../kernel/tools/define-tool.js';
 import { atExit } from '../../kernel/tools/process/at-exit.js';
 import { type Confine, createProcessRunner } from '../../kernel/tools/process/runner.js';
 import { shellOf } from '../../kernel/tools/process/shell-file.js';
@@ -136,7 +137,9 @@ async function runAll(line: CommandLine, { settings, evaluation, tasks }: Opened
   const host = await openHost(line, settings, plan.sandbox, stop.signal);
   const waiting = plan.runs.map((_, index) => index).filter((index) => evaluation.result(index) === null);
   const total = plan.runs.length;
-  line.out.error(`agent: evaluation ${plan.run_id}: ${total} runs, ${total - waiting.length} done already\n`);
+  line.out.error(
+    `agent: evaluation ${plan.run_id}: ${counted(total, 'run')}, ${total - waiting.length} done already\n`,
+  );
   const next = async (): Promise<void> => {
     for (;;) {
       const index = stop.signal.aborted ? undefined : waiting.shift();
