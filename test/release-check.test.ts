@@ -8,8 +8,8 @@ import { expect, onTestFinished, test } from 'vitest';
 const program = fileURLToPath(new URL('../config/release-check.mjs', import.meta.url));
 const dated = '# Changelog\n\n## Unreleased\n\n## 1.2.3 - 2026-11-29\n\n### Added\n\n- A thing.\n';
 
-/** A repository that can be released, with what its `.ci/run` and its bench end with. */
-function repository({ changelog = dated, locked = '1.2.3', ci = 0, bench = 0 } = {}) {
+/** A repository that can be released, with what its `.ci/run`, its bench and its tests on other versions of Node end with. */
+function repository({ changelog = dated, locked = '1.2.3', ci = 0, bench = 0, nodes = 0 } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'agent-release-'));
   onTestFinished(() => {
     rmSync(folder, { recursive: true, force: true });
@@ -17,7 +17,11 @@ function repository({ changelog = dated, locked = '1.2.3', ci = 0, bench = 0 } =
   const git = (...args: readonly string[]): string =>
     execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b.c', ...args], { cwd: folder, encoding: 'utf8' });
   const files = {
-    'package.json': JSON.stringify({ version: '1.2.3', type: 'module', scripts: { bench: `exit ${bench}` } }),
+    'package.json': JSON.stringify({
+      version: '1.2.3',
+      type: 'module',
+      scripts: { bench: `exit ${bench}`, 'test:nodes': `exit ${nodes}` },
+    }),
     'package-lock.json': JSON.stringify({ version: locked, packages: { '': { version: locked } } }),
     'CHANGELOG.md': changelog,
     '.ci/run': `#!/bin/sh\necho CI ran\nexit ${ci}\n`,
@@ -71,6 +75,7 @@ test('a changed file and a tag that is there are refused', () => {
 
 test.each([
   [{ ci: 1 }, 'fail  everything of .ci/run holds: .ci/run ended with 1\n'],
+  [{ nodes: 4 }, 'fail  all tests hold on the other versions of Node: npm run test:nodes ended with 4\n'],
   [{ bench: 3 }, 'fail  the bench runs to its end: npm run bench ended with 3\n'],
 ])('%o is refused', (wrong, said) => {
   expect(repository(wrong).check()).toEqual({ status: 1, stdout: expect.stringContaining(said) as string });

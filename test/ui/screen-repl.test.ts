@@ -61,7 +61,9 @@ test.each([80, 30])('what an empty session begins with is not written again, at 
   const harness = openRepl({ terminal, firstFrame, greeting, columns, hasTips: true });
   await harness.settle();
   expect([terminal.sent(), shown(terminal), terminal.cursor()]).toEqual(early);
-  expect(shown(terminal).join('\n')).toMatch(/^agent · offline\/offline(?: ·\n| · )\/help\n\nasks: .*\n❯ Ask anything/s);
+  expect(shown(terminal).join('\n')).toMatch(
+    /^agent · offline\/offline(?: ·\n| · )\/help\n\nasks: .*\n❯ Ask anything/s,
+  );
   harness.type('typed');
   await harness.settle();
   expect(shown(terminal).at(-1)).toBe('❯ typed');
