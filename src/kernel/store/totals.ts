@@ -286,11 +286,9 @@ function isAsStored(connection: Connection, sessionId: string): boolean {
     'SELECT part, first_id FROM totals_parts WHERE session_id = ? ORDER BY part',
   ).all(sessionId);
   const kept = tables.map((table) =>
-    sql<Readonly<Record<string, string | number | null>>>(
-      `SELECT * FROM ${table} WHERE session_id = ? ORDER BY part, row`,
-    ).all(sessionId),
+    sql<Values>(`SELECT * FROM ${table} WHERE session_id = ? ORDER BY part, row`).raw().all(sessionId),
   );
-  const stored = kept.map((rows) => rows.map((row) => Object.values(row).slice(1)));
+  const stored = kept.map((rows) => rows.map((row) => row.slice(1)));
   const counted: Values[][] = tables.map(() => []);
   for (const [index, { part, first_id: firstId }] of parts.entries()) {
     const next = parts[index + 1];
