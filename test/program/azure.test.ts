@@ -158,3 +158,23 @@ test.each(['openai-responses', 'openai-chat'] as const)(
     );
   },
 );
+
+test('a server that cannot read its own earlier reasoning gets the conversation without it, and a notice says so', async () => {
+  const at = place({ 'a.txt': 'hello\n' });
+  const message = 'The encrypted content gAAA...= could not be verified. Reason: it could not be decrypted or parsed.';
+  const server = await azure(() => [], {
+    gate: (_request, body) =>
+      body.includes('"encrypted_content":"gAAA"')
+        ? {
+            status: 400,
+            body: { error: { code: 'invalid_encrypted_content', message, type: 'invalid_request_error' } },
+          }
+        : null,
+  });
+  server.script({ reasoning: 'I should look.', calls: [look] }, { text: 'It says hello.' });
+  const env = { AZURE_OPENAI_ENDPOINT: server.url, AZURE_OPENAI_API_KEY: key };
+  const done = await agent(at, ['-p', '-m', 'azure/my-gpt', 'read a.txt'], { env });
+  expect([server.refusals, done.code, done.stdout]).toEqual([[], 0, 'It says hello.\n']);
+  expect(done.stderr).toContain('earlier reasoning is omitted');
+  expect(JSON.stringify(server.bodies.at(-1)?.['input'])).toMatch(/function_call_output/);
+});

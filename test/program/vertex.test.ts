@@ -20,17 +20,20 @@ function refused(status: number, name: string, message: string) {
 /** A route of Vertex AI: its path, a token, and bodies as fixtures/clouds/vertex.schemas.json describes them. */
 async function vertex(
   path: string,
-  habits: VendorHabits,
+  {
+    refuse = () => null,
+    ...habits
+  }: VendorHabits & { readonly refuse?: (body: string) => ReturnType<typeof refused> | null },
   tokens: () => readonly string[] = () => [token],
 ): Promise<VendorServer> {
   const server = await startVendor({
     ...habits,
     cloud: 'vertex',
-    gate: ({ url = '', headers }) => {
+    gate: ({ url = '', headers }, body) => {
       if (!tokens().includes(headers.authorization?.slice('Bearer '.length) ?? ''))
         return refused(401, 'UNAUTHENTICATED', 'Request had invalid authentication credentials.');
       const missing = `Publisher Model \`${url}\` was not found or your project does not have access to it.`;
-      return url === path ? null : refused(404, 'NOT_FOUND', missing);
+      return url === path ? refuse(body.toString()) : refused(404, 'NOT_FOUND', missing);
     },
     asDescribed: ({ anthropic_version: _version, ...body }) => ({ model: 'in-the-address', ...body }),
   });
@@ -86,6 +89,25 @@ test('Claude goes over the Anthropic route with tools, thinking and an image, by
   expect(first).toContain('"type":"image"');
   expect(second).toContain('"signature":"c2ln"');
   expect([machine.asked(), writtenBelow(at).includes(token)]).toEqual([1, false]);
+});
+
+test('Claude gets the conversation without thinking whose signature it refuses', async () => {
+  const at = place({ 'a.txt': 'hello\n' });
+  const machine = await metadata([token]);
+  const path = `${root}/publishers/anthropic/models/claude-sonnet-4-5@20250929:streamRawPredict`;
+  const message = 'messages.1.content.0: Invalid `signature` in `thinking` block';
+  const server = await vertex(path, {
+    api: 'anthropic-messages',
+    refuse: (body) => (body.includes('"signature":"c2ln"') ? refused(400, 'INVALID_ARGUMENT', message) : null),
+  });
+  server.script({ reasoning: 'I should look.', text: 'I look.', calls: [look] }, { text: 'It says hello.' });
+  const args = ['-p', '-m', 'vertex/claude-sonnet-4-5@20250929', '--effort', 'low', 'read a.txt'];
+  const done = await agent(at, args, { env: envOf(server, machine.env) });
+  expect([server.refusals, done.code, done.stdout]).toEqual([[], 0, 'It says hello.\n']);
+  const last = JSON.stringify(server.bodies.at(-1));
+  expect([last.includes('I should look.'), last.includes('"thinking":{'), last.includes('tool_result')]).toEqual([
+    ...[false, false, true],
+  ]);
 });
 
 test('Gemini goes over the OpenAI-compatible route, and one session moves between both', async () => {

@@ -66,9 +66,26 @@ export function learnFrom(
   const schema = aboutSchemas(refusal, fault) ? schemaLesson(refusal, sent(), quirks) : null;
   if (schema !== null) return schema;
   if (fault.code !== 'bad_request' || (fault.status !== 400 && fault.status !== 422)) return null;
-  if (!refusesField.test(text)) return null;
   const body = sent();
+  if (refusesReasoning.test(refusal)) return reasoningLesson(body, quirks);
+  if (!refusesField.test(text)) return null;
   return extrasLesson(text, body, quirks) ?? fieldLesson(text, body, learned);
+}
+
+/** Messages of servers that cannot read the reasoning that they or another of their machines gave: a conversation would
+ * fail from then on. Sources: Azure OpenAI ("The encrypted content … could not be verified", `invalid_encrypted_content`),
+ * Anthropic ("Invalid `signature` in `thinking` block") (read 2026-11). */
+const refusesReasoning =
+  /invalid_encrypted_content|encrypted content \S+ could not be|invalid [`'"]?signature[`'"]? in [`'"]?(?:redacted_)?thinking/i;
+
+function reasoningLesson(body: Readonly<Record<string, unknown>>, quirks: Quirks): Lesson | null {
+  const written = JSON.stringify(body.messages ?? body.input ?? []);
+  const isSent = ['"encrypted_content":', '"signature":', '"type":"redacted_thinking"'].some((one) =>
+    written.includes(one),
+  );
+  return isSent && quirks.reasoning_return !== 'none'
+    ? lesson({ reasoning_return: 'none' }, 'earlier reasoning is omitted', 'reasoning_return="none"')
+    : null;
 }
 
 /** Messages of servers that do not accept the schema of a tool. Sources: OpenAI ("Invalid schema for function"), Google

@@ -47,7 +47,7 @@ export function converseRequest(): (conversation: Conversation, options: WireOpt
   const toolTexts = textCache();
   return (conversation, options) => {
     const { quirks, model } = options;
-    const variant = JSON.stringify([options.provider, model]);
+    const variant = JSON.stringify([options.provider, model, quirks.reasoning_return]);
     const said = conversation.messages.map((message) => pieces(message, variant, () => serialise(message, options)));
     const isCached = new RegExp(quirks.cache_control_models ?? '(?!)').test(model);
     const joined = joinRoles(

@@ -76,7 +76,8 @@ export function messagesRequest(
   const pieces = pieceCache<MessagesPieces>();
   const toolTexts = textCache();
   return (conversation, options) => {
-    const variant = JSON.stringify([options.provider, options.model, options.quirks.call_extras]);
+    const { call_extras: extras, reasoning_return: reasoning } = options.quirks;
+    const variant = JSON.stringify([options.provider, options.model, extras, reasoning]);
     const said = conversation.messages.map((message, index, all) => {
       const isUnanswered = isPaused(message) && all[index + 1]?.role !== 'user';
       return pieces(message, `${variant}${isUnanswered ? ' unanswered' : ''}`, () =>

@@ -207,7 +207,8 @@ export function ownExtra({ extra }: AnsweredCall, api: string, options: WireOpti
 export function ownReasoning(message: AssistantMessage, api: string, options: WireOptions): readonly Json[] {
   const { data } = message;
   if (data?.provider !== options.provider || data.api !== api || data.model !== options.model) return [];
-  return data.reasoning ?? [];
+  // Chat Completions has fields for it, which its wire chooses.
+  return api !== 'openai-chat' && options.quirks.reasoning_return === 'none' ? [] : (data.reasoning ?? []);
 }
 
 /** A part of a response in wire order. */

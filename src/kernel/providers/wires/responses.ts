@@ -65,7 +65,8 @@ export function responsesRequest(): (conversation: Conversation, options: WireOp
     const { system, settings } = conversation;
     const tools = offeredTools(conversation.tools, options);
     const { max_output_tokens: max } = settings;
-    const variant = JSON.stringify([options.provider, options.model, quirks.call_extras]);
+    const { call_extras: extras, reasoning_return: returned } = quirks;
+    const variant = JSON.stringify([options.provider, options.model, extras, returned]);
     const input = alternating(
       conversation.messages.map((message) => pieces(message, variant, () => serialise(message, options))),
       fillers(options),
