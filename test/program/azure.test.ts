@@ -178,3 +178,17 @@ test('a server that cannot read its own earlier reasoning gets the conversation 
   expect(done.stderr).toContain('earlier reasoning is omitted');
   expect(JSON.stringify(server.bodies.at(-1)?.['input'])).toMatch(/function_call_output/);
 });
+
+test('a deployment without encrypted reasoning is asked without it, from then on', async () => {
+  const at = place({ 'a.txt': 'hello\n' });
+  const message = 'Encrypted content is not supported with this model.';
+  const error = { message, type: 'invalid_request_error', param: 'include', code: null };
+  const server = await azure(() => [], {
+    gate: (_request, body) => (body.includes('"include":') ? { status: 400, body: { error } } : null),
+  });
+  server.script({ text: 'I look.', calls: [look] }, { text: 'It says hello.' });
+  const env = { AZURE_OPENAI_ENDPOINT: server.url, AZURE_OPENAI_API_KEY: key };
+  const done = await agent(at, ['-p', '-m', 'azure/gpt-4o', 'read a.txt'], { env });
+  expect([server.refusals, done.code, done.stdout]).toEqual([[], 0, 'It says hello.\n']);
+  expect([server.requests.length, server.bodies.length]).toEqual([3, 2]);
+});
