@@ -96,14 +96,16 @@ export function verifyChains(db: Database, ids: readonly string[]): ChainReport 
        FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ${rowsAtOnce}`,
     )
     .raw();
-  return verifySessions(ids, function* (id): Generator<ChainRow> {
+  const rowsOf = function* (id: string): Generator<ChainRow> {
     for (let seq = -Infinity, more = true; more;) {
       const rows = next.all(id, seq);
       for (const values of rows) yield chainRowOf(values);
       seq = rows.at(-1)?.[0] ?? seq;
       more = rows.length === rowsAtOnce;
     }
-  });
+  };
+  // In one transaction: each statement by itself would take and give back a lock.
+  return db.transaction(() => verifySessions(ids, rowsOf))();
 }
 
 /** The columns of a `ChainRow`: a row of values is read faster than an object, and many rows faster than one. */

@@ -271,12 +271,11 @@ function storedTotals({ sql }: Connection, firstPeriod: number, { cwd, except }:
 /** Returns those of the sessions whose totals differ from their events, and notes them, so that they are added up
  * again. Expects totals that hold all events. */
 export function differingTotals(connection: Connection, sessionIds: readonly string[]): readonly string[] {
-  const { sql } = connection;
-  return sessionIds.filter((id) => {
-    if (isAsStored(connection, id)) return false;
-    sql('INSERT OR REPLACE INTO totals_queue VALUES (?, 1)').run(id);
-    return true;
-  });
+  const { db, sql } = connection;
+  // In one transaction: each statement by itself would take and give back a lock.
+  const differing = db.transaction(() => sessionIds.filter((id) => !isAsStored(connection, id)))();
+  for (const id of differing) sql('INSERT OR REPLACE INTO totals_queue VALUES (?, 1)').run(id);
+  return differing;
 }
 
 function isAsStored(connection: Connection, sessionId: string): boolean {
