@@ -117,30 +117,36 @@ export function callsBetween(
   from: number,
   end: number,
 ): readonly CountedCall[] {
-  return sql<Pick<CallRow, 'created_at' | 'cwd' | 'tool' | 'status' | 'started' | 'duration_ms'>>(
+  const statement = sql<CountedValues>(
     `SELECT created_at, cwd, tool, status, started, duration_ms FROM v_tool_calls
      WHERE session_id = ? AND seq >= ? AND seq < ? ORDER BY seq`,
-  )
-    .all(sessionId, from, end)
-    .map(countedCall);
+  );
+  return statement.raw().all(sessionId, from, end).map(countedCall);
 }
 
-function countedCall(
-  row: Pick<CallRow, 'created_at' | 'cwd' | 'tool' | 'status' | 'started' | 'duration_ms'>,
-): CountedCall {
+type CountedValues = readonly [
+  createdAt: number,
+  cwd: string,
+  tool: string | number | null,
+  status: string | number,
+  started: number,
+  durationMs: unknown,
+];
+
+function countedCall([createdAt, cwd, tool, status, started, durationMs]: CountedValues): CountedCall {
   return {
-    createdAt: row.created_at,
-    cwd: row.cwd,
-    tool: row.tool === null ? null : String(row.tool),
-    status: String(row.status),
-    started: row.started === 1,
-    durationMs: tookMs(row),
+    createdAt,
+    cwd,
+    tool: tool === null ? null : String(tool),
+    status: String(status),
+    started: started === 1,
+    durationMs: tookMs({ duration_ms: durationMs }),
   };
 }
 
 function callOfRow(row: CallRow): RecordedCall {
   return {
-    ...countedCall(row),
+    ...countedCall([row.created_at, row.cwd, row.tool, row.status, row.started, row.duration_ms]),
     sessionId: row.session_id,
     seq: row.seq,
     callId: row.call_id,
