@@ -1,5 +1,5 @@
 import { parseJson } from '../core/json.js';
-import { createCipheriv, createDecipheriv, createHash, randomBytes, webcrypto } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { deflateRawSync, inflateRaw, inflateRawSync } from 'node:zlib';
@@ -105,8 +105,7 @@ const leastBytesElsewhere = 64 * 1024;
 const mostBytesElsewhere = 16 * 1024 * 1024;
 const inflateElsewhere = promisify(inflateRaw);
 
-/** Returns the contents of a row as `readBlob` does. Large ones are unpacked and checked in other threads, several at a
- * time. */
+/** Returns the contents of a row as `readBlob` does. Large ones are unpacked in other threads, several at a time. */
 export async function openBlob(row: BlobRow, sha256: string, seal: BlobSeal | null): Promise<Uint8Array | null> {
   const { encoding, size, bytes } = row;
   if (encoding !== 'deflate' || size < leastBytesElsewhere || size > mostBytesElsewhere)
@@ -114,8 +113,7 @@ export async function openBlob(row: BlobRow, sha256: string, seal: BlobSeal | nu
   try {
     // Room for all of it, and a byte more: a piece that is full would be followed by an empty one.
     const contents = await inflateElsewhere(bytes, { chunkSize: size + 1 });
-    const digest = await webcrypto.subtle.digest('SHA-256', contents);
-    return Buffer.from(digest).toString('hex') === sha256 ? contents : null;
+    return createHash('sha256').update(contents).digest('hex') === sha256 ? contents : null;
   } catch {
     return null;
   }
