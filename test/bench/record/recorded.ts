@@ -30,6 +30,7 @@ async function session(way: Way): Promise<void> {
     openRun: async (host) => {
       const part = await evaluation.openRun?.(host);
       return {
+        ...part,
         beforeChanges: async (session) => {
           const started = performance.now();
           await part?.beforeChanges?.(session);
