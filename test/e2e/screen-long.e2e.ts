@@ -11,8 +11,6 @@ const sizes: readonly (readonly [columns: number, rows: number])[] = [
 ];
 const colourless = { NO_COLOR: '1', AGENT_UI_NOTIFY: 'off' };
 
-const idle = /asks: [^\n]*\n❯ *$/;
-
 /** The program at its prompt. */
 async function atPrompt(
   turns: readonly unknown[],
@@ -25,7 +23,7 @@ async function atPrompt(
     rows: size[1],
     env: colourless,
   });
-  await screen.until(idle);
+  await screen.until(/asks: [^\n]*\n❯ /);
   return screen;
 }
 
@@ -137,7 +135,7 @@ test('of 1,000 keys typed while an answer streams none is lost', async () => {
     ['-m', script(at, turns, { loop: true }), '--max-tool-turns', '100000', '--set', 'loop_limit=0'],
     { columns: 200, rows: 50, env: colourless },
   );
-  await screen.until(idle);
+  await screen.until(/asks: [^\n]*\n❯ /);
   screen.type('go\r');
   await screen.until(/Esc stops/);
   const letters = 'qzj'; // in none of the words of the answer
