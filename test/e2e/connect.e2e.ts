@@ -132,7 +132,7 @@ test('a key that is refused in a turn is asked for in place, and the turn goes o
 test('where the provider is not reached the whole reason is said, and the key may be kept unchecked', async () => {
   const at = place();
   const screen = openScreen(at, [], { columns: 60, env: { OPENROUTER_BASE_URL: 'http://127.0.0.1:9/v1' } });
-  await screen.until(/❯ *$/);
+  await screen.until(/❯/);
   screen.type('/login openrouter\r');
   await screen.until(/Key of OpenRouter:/);
   screen.type(`${right}\r`);

@@ -135,7 +135,7 @@ test('a command whose part is gone says what to do, and the program continues', 
   const at = place();
   const program = copied(at);
   const screen = opened(at, program.binary);
-  await screen.until(/\/work.*\n❯ *$/);
+  await screen.until(/\/work.*\n❯ /);
   program.remove(/^settings-commands-/);
   screen.type('/help\r');
   await screen.until(/\/help failed:\s+a\s+part\s+of\s+the\s+program\s+is\s+missing/);

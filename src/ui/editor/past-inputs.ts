@@ -31,6 +31,7 @@ export function createPastInputs({ options, input, unsaved, timers, keyOf, notic
   const { history } = options;
   /** False until the saved draft is loaded. */
   let loaded = false;
+  let left = false;
   const wholeDraft = (): string => [...unsaved(), input.text()].filter((text) => text !== '').join('\n\n');
   const keepDraft = (): void => {
     if (history.saveDraft) timers.set('draft', draftDelayMs, () => void history.saveDraft?.(wholeDraft()));
@@ -57,6 +58,7 @@ export function createPastInputs({ options, input, unsaved, timers, keyOf, notic
   return {
     load: async (sessionId) => {
       input.setHistory(await history.load());
+      if (left) return;
       const draft = await history.loadDraft?.();
       if (draft) bringBack(draft);
       loaded = true;
@@ -66,7 +68,10 @@ export function createPastInputs({ options, input, unsaved, timers, keyOf, notic
     offer,
     keepDraft,
     leave: () => {
-      if (loaded) void history.saveDraft?.(wholeDraft());
+      left = true;
+      const draft = wholeDraft();
+      // An empty input says nothing about a saved draft that is not loaded yet.
+      if (loaded || draft !== '') void history.saveDraft?.(draft);
     },
   };
 }
