@@ -200,7 +200,7 @@ export class ChangeLog {
     const [oldest] = this.#texts.keys();
     if (oldest !== undefined && this.#texts.size >= maxTexts) this.#texts.delete(oldest);
     const read = this.#readText(sha256);
-    read.catch(() => undefined); // whoever needs the text is told
+    read.catch(() => undefined); // the reader of the text gets the error
     this.#texts.set(sha256, read);
     return read;
   }

@@ -104,7 +104,7 @@ export function verifyChains(db: Database, ids: readonly string[]): ChainReport 
       more = rows.length === rowsAtOnce;
     }
   };
-  // In one transaction: each statement by itself would take and give back a lock.
+  // In one transaction: otherwise each statement locks the database and unlocks it.
   return db.transaction(() => verifySessions(ids, rowsOf))();
 }
 

@@ -272,7 +272,7 @@ function storedTotals({ sql }: Connection, firstPeriod: number, { cwd, except }:
  * again. Expects totals that hold all events. */
 export function differingTotals(connection: Connection, sessionIds: readonly string[]): readonly string[] {
   const { db, sql } = connection;
-  // In one transaction: each statement by itself would take and give back a lock.
+  // In one transaction: otherwise each statement locks the database and unlocks it.
   const differing = db.transaction(() => sessionIds.filter((id) => !isAsStored(connection, id)))();
   for (const id of differing) sql('INSERT OR REPLACE INTO totals_queue VALUES (?, 1)').run(id);
   return differing;
