@@ -48,9 +48,9 @@ export function createPastInputs({ options, input, unsaved, timers, keyOf, notic
         : `${texts.length} messages that were not sent are back in the input.`,
     );
   };
-  /** The saved draft comes before what was typed since. */
+  /** Puts the saved draft before the text that was typed while it was read. */
   const bringBack = ({ text, savedAt }: Draft): void => {
-    if (input.text() === '') input.setText(text);
+    input.setText([text, input.text()].filter((part) => part !== '').join('\n\n'));
     const key = (text.includes('\n') ? null : keyOf('cut_line_left')) ?? keyOf('cancel');
     if (input.text().startsWith(text))
       notice('info', `Draft from ${shortTime(savedAt)}${key === null ? '' : `; ${key} clears it`}.`);
@@ -59,7 +59,8 @@ export function createPastInputs({ options, input, unsaved, timers, keyOf, notic
     load: async (sessionId) => {
       input.setHistory(await history.load());
       if (left) return;
-      const draft = await history.loadDraft?.();
+      // A draft that finds the input in use is offered at the next start.
+      const draft = input.text() === '' ? await history.loadDraft?.() : null;
       if (draft) bringBack(draft);
       loaded = true;
       await offer(sessionId);
